@@ -7,7 +7,8 @@
 //! imports none of the others.
 
 pub mod access;
-pub mod board;
+pub mod analysis;
+
 pub mod chart;
 pub mod comparison;
 pub mod endpoint;
@@ -25,4 +26,5 @@ pub mod statistics;
 pub mod text;
 pub mod timestamp;
 pub mod verdict;
+pub mod views;
 pub mod workload;

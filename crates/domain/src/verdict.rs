@@ -1,1 +1,231 @@
-//! Written next.
+//! What may be said of two configurations: one word, one sentence, one object,
+//! the same on page, picture, file and terminal.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    statistics::{ANALYSIS_VERSION, RELEVANT_EFFECT, RatioInterval, ratio},
+    text,
+};
+
+/// The word of a verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerdictKind {
+    /// Better, beyond doubt and beyond what matters.
+    Better,
+    /// Worse, beyond doubt and beyond what matters.
+    Worse,
+    /// The interval lies within the effect that matters.
+    NoClearChange,
+    /// The data do not decide it.
+    NotEstablished,
+    /// The two were not measured alike.
+    NotComparable,
+    /// A side has no figure.
+    Missing,
+}
+
+impl VerdictKind {
+    /// The words for people.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::NoClearChange => "no clear change",
+            Self::NotEstablished => "not established",
+            Self::NotComparable => "not comparable",
+            Self::Missing => "missing",
+        }
+    }
+}
+
+/// One side of a comparison, for one metric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Side<'a> {
+    /// Name of the configuration.
+    pub name: &'a str,
+    /// One value per repeat.
+    pub repeats: &'a [f64],
+    /// Launches they come from. Repeats of one launch say nothing about the next.
+    pub launches: u32,
+    /// Why no verdict may rest on it, if so.
+    pub objection: Option<&'a str>,
+}
+
+/// A verdict on one metric, second against first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The word.
+    pub kind: VerdictKind,
+    /// The metric, as in `output_tps at C = 128`.
+    pub metric: String,
+    /// Second over first, with its interval within the launches there were.
+    pub within_launch: Option<RatioInterval>,
+    /// The sentence.
+    pub sentence: String,
+    /// Rules by which it was reached.
+    pub analysis_version: u32,
+}
+
+/// Judges a metric of which more is better.
+///
+/// With one launch a side no verdict about the *configurations* is possible: the
+/// result within these launches is stated with its interval, and that the
+/// variation from launch to launch is unknown.
+#[must_use]
+pub fn judge(
+    metric: &str,
+    first: &Side<'_>,
+    second: &Side<'_>,
+    comparable: Result<(), String>,
+) -> Verdict {
+    let within = ratio(first.repeats, second.repeats);
+    let verdict = |kind: VerdictKind, sentence: String| Verdict {
+        kind,
+        metric: metric.to_owned(),
+        within_launch: within,
+        sentence,
+        analysis_version: ANALYSIS_VERSION,
+    };
+    let Some(interval) = within else {
+        let who = if first.repeats.is_empty() {
+            first.name
+        } else {
+            second.name
+        };
+        return verdict(
+            VerdictKind::Missing,
+            format!("{metric}: {who} has no figure."),
+        );
+    };
+    let said = describe(metric, first, second, &interval);
+    if let Err(why) = comparable {
+        return verdict(
+            VerdictKind::NotComparable,
+            format!("{said} Not comparable: {why}."),
+        );
+    }
+    for side in [first, second] {
+        if let Some(objection) = side.objection {
+            return verdict(
+                VerdictKind::NotEstablished,
+                format!("{said} Not established: {} {objection}.", side.name),
+            );
+        }
+    }
+    if first.launches < 2 || second.launches < 2 {
+        return verdict(
+            VerdictKind::NotEstablished,
+            format!("{said} One launch each, launch-to-launch variation unknown: not established."),
+        );
+    }
+    let (Some(low), Some(high)) = (interval.low, interval.high) else {
+        return verdict(
+            VerdictKind::NotEstablished,
+            format!("{said} Too few values for an interval: not established."),
+        );
+    };
+    let (floor, ceiling) = (1.0 - RELEVANT_EFFECT, 1.0 + RELEVANT_EFFECT);
+    let kind = if low > 1.0 {
+        VerdictKind::Better
+    } else if high < 1.0 {
+        VerdictKind::Worse
+    } else if low > floor && high < ceiling {
+        VerdictKind::NoClearChange
+    } else {
+        VerdictKind::NotEstablished
+    };
+    verdict(kind, format!("{said} Verdict: {}.", kind.words()))
+}
+
+fn describe(metric: &str, first: &Side<'_>, second: &Side<'_>, interval: &RatioInterval) -> String {
+    let change = text::change(interval.ratio);
+    let spread = match (interval.low, interval.high) {
+        (Some(low), Some(high)) => format!(
+            "95 % interval {} to {} over {} and {} repeats",
+            text::change(low),
+            text::change(high),
+            first.repeats.len(),
+            second.repeats.len()
+        ),
+        _ => "single values, no interval".to_owned(),
+    };
+    format!(
+        "{metric}: {} against {} is {change} ({spread}).",
+        second.name, first.name
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn side<'a>(name: &'a str, repeats: &'a [f64], launches: u32) -> Side<'a> {
+        Side {
+            name,
+            repeats,
+            launches,
+            objection: None,
+        }
+    }
+
+    #[test]
+    fn one_launch_each_is_never_a_verdict() {
+        let verdict = judge(
+            "single-stream",
+            &side("vLLM", &[82.5], 1),
+            &side("SGLang", &[90.0], 1),
+            Ok(()),
+        );
+        assert_eq!(verdict.kind, VerdictKind::NotEstablished);
+        assert_eq!(
+            verdict.sentence,
+            "single-stream: SGLang against vLLM is +9.1 % (single values, no interval). One launch each, launch-to-launch variation unknown: not established."
+        );
+    }
+
+    #[test]
+    fn several_launches_decide_where_the_interval_does() {
+        let slow = [63.5, 63.6, 63.7];
+        let fast = [89.9, 90.0, 90.1];
+        let kind =
+            |a: &[f64], b: &[f64]| judge("m", &side("a", a, 3), &side("b", b, 3), Ok(())).kind;
+        assert_eq!(kind(&slow, &fast), VerdictKind::Better);
+        assert_eq!(kind(&fast, &slow), VerdictKind::Worse);
+        assert_eq!(kind(&fast, &fast), VerdictKind::NoClearChange);
+        assert_eq!(
+            kind(&[80.0, 90.0, 100.0], &[82.0, 91.0, 99.0]),
+            VerdictKind::NotEstablished
+        );
+    }
+
+    #[test]
+    fn missing_objected_and_incomparable_sides_are_named() {
+        let fine = [90.0, 91.0];
+        let missing = judge("m", &side("a", &[], 1), &side("b", &fine, 1), Ok(()));
+        assert_eq!(
+            (missing.kind, missing.sentence.as_str()),
+            (VerdictKind::Missing, "m: a has no figure.")
+        );
+        let mut flagged = side("b", &fine, 2);
+        flagged.objection = Some("had failures");
+        let verdict = judge("m", &side("a", &fine, 2), &flagged, Ok(()));
+        assert_eq!(verdict.kind, VerdictKind::NotEstablished);
+        assert!(
+            verdict
+                .sentence
+                .ends_with("Not established: b had failures."),
+            "{}",
+            verdict.sentence
+        );
+        let verdict = judge(
+            "m",
+            &side("a", &fine, 2),
+            &side("b", &fine, 2),
+            Err("workloads differ".to_owned()),
+        );
+        assert_eq!(verdict.kind, VerdictKind::NotComparable);
+    }
+}

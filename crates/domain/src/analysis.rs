@@ -1,0 +1,14 @@
+//! From stored facts to what pages show: pure functions, so that the page, the
+//! frozen comparison and the command line say the same.
+
+mod board;
+mod charts;
+mod compare;
+pub mod facts;
+mod levels;
+
+pub use board::board;
+pub use charts::run_charts;
+pub use compare::compare;
+pub use facts::{RequestPoint, RunFacts};
+pub use levels::{levels, summarise};

@@ -1,0 +1,22 @@
+//! What crosses between browser and server: each page's data, ready to show.
+
+pub mod board;
+pub mod compare;
+pub mod measure;
+pub mod run;
+
+use serde::{Deserialize, Serialize};
+
+use crate::chart::ChartSpec;
+
+/// A chart as a page needs it: what it shows (for the table), how plotly draws it
+/// (once WASM has loaded) and a picture for before that.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChartView {
+    /// What it shows.
+    pub spec: ChartSpec,
+    /// The plotly figure as JSON, colours as tokens such as `@series1`.
+    pub figure: String,
+    /// The same as SVG, coloured by the page's custom properties.
+    pub svg: String,
+}
