@@ -6,6 +6,8 @@ mod charts;
 mod compare;
 pub mod facts;
 mod levels;
+#[cfg(test)]
+mod samples;
 
 pub use board::board;
 pub use charts::run_charts;

@@ -15,6 +15,7 @@ pub mod endpoint;
 pub mod engine;
 pub mod founding;
 pub mod ids;
+pub mod live;
 pub mod meter;
 pub mod metrics;
 pub mod prompts;

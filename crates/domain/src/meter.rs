@@ -101,6 +101,10 @@ pub enum MeterEventKind {
         model: String,
         /// Number of stages planned.
         stages: u32,
+        /// Request fields the server refused before timing began, and which are
+        /// therefore not sent (such as `stream_options.continuous_usage_stats`).
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        dropped_fields: Vec<String>,
     },
     /// A stage begins, with its warm-up.
     StageStarted {

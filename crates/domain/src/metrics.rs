@@ -215,7 +215,10 @@ impl StageFlag {
     pub const fn forbids_verdict(&self) -> bool {
         matches!(
             self,
-            Self::Failures { .. } | Self::CountedByChunk { .. } | Self::Partial
+            Self::Failures { .. }
+                | Self::CountedByChunk { .. }
+                | Self::LengthMismatch { .. }
+                | Self::Partial
         )
     }
 }

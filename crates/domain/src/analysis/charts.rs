@@ -1,10 +1,485 @@
-//! What the charts of a run show.
+//! What the charts of runs show: curves over concurrency, distribution, timeline.
 
-use super::{RequestPoint, RunFacts};
-use crate::chart::ChartSpec;
+use super::{RequestPoint, RunFacts, levels};
+use crate::{
+    chart::{Axis, ChartSpec, Line, Mark, Point, Scale, Series},
+    engine::EngineKind,
+    metrics::Distribution,
+    source::Source,
+    statistics::Estimate,
+    text,
+    views::run::{LevelView, StageView},
+    workload::StageKind,
+};
+
+/// Bars of a point that stands for several repeats.
+pub(super) const REPEAT_BARS: &str = "Bars: min–max over repeats.";
 
 /// The charts of a run's page. `points` may be a sample of its requests.
 #[must_use]
-pub fn run_charts(_facts: &RunFacts, _points: &[RequestPoint]) -> Vec<ChartSpec> {
-    Vec::new()
+pub fn run_charts(facts: &RunFacts, points: &[RequestPoint]) -> Vec<ChartSpec> {
+    let runs = std::slice::from_ref(facts);
+    let charts = [
+        throughput_curve(runs),
+        per_user_curve(runs),
+        percentile_curve(facts, "ttft", "Time to first token", |stage| stage.ttft_ms),
+        percentile_curve(facts, "tpot", "Time per output token", |stage| {
+            stage.tpot_ms
+        }),
+        distribution(facts, points),
+        timeline(facts, points),
+    ];
+    charts
+        .into_iter()
+        .filter(|chart| !chart.is_empty())
+        .collect()
+}
+
+/// Output throughput over concurrency, a line per run.
+pub(super) fn throughput_curve(runs: &[RunFacts]) -> ChartSpec {
+    let series = series_over_concurrency(runs, |level| level.output_tps);
+    let summary = series
+        .iter()
+        .filter_map(|series| {
+            let peak = series.points.iter().max_by(|a, b| a.y.total_cmp(&b.y))?;
+            Some(format!(
+                "{} peaks at {} tok/s at C = {}.",
+                series.name,
+                text::figure(peak.y),
+                peak.x
+            ))
+        })
+        .collect::<Vec<_>>()
+        .join(" ");
+    curve(
+        "throughput",
+        "Output throughput over concurrency",
+        summary,
+        axis("Output throughput", "tok/s"),
+        series,
+        runs,
+    )
+}
+
+/// Median decode speed of a request over concurrency, a line per run.
+pub(super) fn per_user_curve(runs: &[RunFacts]) -> ChartSpec {
+    let series = series_over_concurrency(runs, |level| level.decode_tps);
+    let summary = series
+        .iter()
+        .filter_map(|series| {
+            let (first, last) = (series.points.first()?, series.points.last()?);
+            Some(format!(
+                "{}: each user gets {} tok/s at C = {} and {} at C = {}.",
+                series.name,
+                text::figure(first.y),
+                first.x,
+                text::figure(last.y),
+                last.x
+            ))
+        })
+        .collect::<Vec<_>>()
+        .join(" ");
+    curve(
+        "per-user",
+        "Speed per user over concurrency",
+        summary,
+        axis("Median decode speed", "tok/s"),
+        series,
+        runs,
+    )
+}
+
+/// Median time to first token over concurrency, a line per run.
+pub(super) fn ttft_curve(runs: &[RunFacts]) -> ChartSpec {
+    let series = series_over_concurrency(runs, |level| level.ttft_ms);
+    let y = Axis {
+        scale: Scale::Log10,
+        ..axis("Median time to first token", "ms")
+    };
+    let summary = "Median time to first token of each run at each concurrency.".to_owned();
+    curve(
+        "ttft",
+        "Time to first token over concurrency",
+        summary,
+        y,
+        series,
+        runs,
+    )
+}
+
+fn series_over_concurrency(
+    runs: &[RunFacts],
+    figure: impl Fn(&LevelView) -> Option<Estimate>,
+) -> Vec<Series> {
+    runs.iter()
+        .zip(0_u8..)
+        .map(|(run, colour)| Series {
+            name: run_name(run, runs),
+            colour,
+            mark: mark_of(run.summary.engine),
+            line: Line::Solid,
+            source: run.summary.source,
+            points: levels(&run.stages)
+                .iter()
+                .filter(|level| level.kind != StageKind::SingleStream)
+                .filter_map(|level| Some(point(level, figure(level)?)))
+                .collect(),
+        })
+        .collect()
+}
+
+fn point(level: &LevelView, estimate: Estimate) -> Point {
+    Point {
+        x: f64::from(level.kind.concurrency()),
+        y: estimate.mean,
+        y_bar: estimate.bar(),
+        n: Some(estimate.n),
+        hollow: level.is_doubtful(),
+        note: level.flags.first().cloned(),
+        ..Point::default()
+    }
+}
+
+fn curve(
+    id: &str,
+    title: &str,
+    summary: String,
+    y: Axis,
+    series: Vec<Series>,
+    runs: &[RunFacts],
+) -> ChartSpec {
+    let barred = series
+        .iter()
+        .flat_map(|series| &series.points)
+        .any(|point| point.y_bar.is_some());
+    ChartSpec {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        summary,
+        x: Axis {
+            scale: Scale::Log2,
+            ..axis("Concurrency C", "requests")
+        },
+        y,
+        bars: barred.then(|| REPEAT_BARS.to_owned()),
+        notes: notes(&series),
+        series,
+        as_of: runs.iter().filter_map(|run| run.summary.finished_at).max(),
+    }
+}
+
+/// p50, p90, p95 and p99 over concurrency; over repeats, the mean of each.
+fn percentile_curve(
+    facts: &RunFacts,
+    id: &str,
+    name: &str,
+    figure: impl Fn(&StageView) -> Distribution,
+) -> ChartSpec {
+    type Pick = fn(&Distribution) -> Option<f64>;
+    let percentiles: [(&str, Pick); 4] = [
+        ("p50", |d| d.p50),
+        ("p90", |d| d.p90),
+        ("p95", |d| d.p95),
+        ("p99", |d| d.p99),
+    ];
+    let mut concurrencies: Vec<u32> = closed_stages(facts)
+        .map(|stage| stage.kind.concurrency())
+        .collect();
+    concurrencies.sort_unstable();
+    concurrencies.dedup();
+    let series: Vec<Series> = percentiles
+        .iter()
+        .zip(0_u8..)
+        .map(|((percentile, pick), colour)| Series {
+            name: (*percentile).to_owned(),
+            colour,
+            mark: mark_of(facts.summary.engine),
+            line: if colour == 0 {
+                Line::Solid
+            } else {
+                Line::Dashed
+            },
+            source: facts.summary.source,
+            points: concurrencies
+                .iter()
+                .filter_map(|&concurrency| {
+                    let estimate = Estimate::of(
+                        closed_stages(facts)
+                            .filter(|stage| stage.kind.concurrency() == concurrency)
+                            .filter_map(|stage| pick(&figure(stage))),
+                    )?;
+                    Some(Point {
+                        x: f64::from(concurrency),
+                        y: estimate.mean,
+                        y_bar: estimate.bar(),
+                        n: Some(estimate.n),
+                        ..Point::default()
+                    })
+                })
+                .collect(),
+        })
+        .filter(|series| !series.points.is_empty())
+        .collect();
+    let mut spec = curve(
+        id,
+        &format!("{name}: percentiles over concurrency"),
+        format!("{name} at p50, p90, p95 and p99 for each concurrency."),
+        axis(name, "ms"),
+        series,
+        std::slice::from_ref(facts),
+    );
+    if spec.series.iter().all(|series| series.name != "p99") && !spec.is_empty() {
+        spec.notes
+            .push("No p99: it needs at least 100 requests in a stage.".to_owned());
+    }
+    spec
+}
+
+fn closed_stages(facts: &RunFacts) -> impl Iterator<Item = &StageView> {
+    facts
+        .stages
+        .iter()
+        .filter(|stage| stage.kind != StageKind::SingleStream)
+}
+
+/// How many requests had their first token by when, a line per load level.
+fn distribution(facts: &RunFacts, points: &[RequestPoint]) -> ChartSpec {
+    let series = per_level(facts, |stages| {
+        let mut values: Vec<f64> = points
+            .iter()
+            .filter(|point| stages.contains(&point.stage))
+            .filter_map(|point| point.ttft_ms)
+            .collect();
+        values.sort_by(f64::total_cmp);
+        let count = values.len() as f64;
+        values
+            .iter()
+            .zip(1_u32..)
+            .map(|(value, rank)| Point {
+                x: *value,
+                y: f64::from(rank) / count * 100.0,
+                ..Point::default()
+            })
+            .collect()
+    });
+    ChartSpec {
+        id: "ttft-distribution".to_owned(),
+        title: "Distribution of the time to first token".to_owned(),
+        summary: "Share of requests whose first token had arrived, over the time since sending, for each load level.".to_owned(),
+        x: Axis { scale: Scale::Log10, ..axis("Time to first token", "ms") },
+        y: axis("Requests", "%"),
+        series: series.into_iter().map(|series| Series { line: Line::Steps, mark: Mark::None, ..series }).collect(),
+        bars: None,
+        notes: sampled(facts, points),
+        as_of: facts.summary.finished_at,
+    }
+}
+
+/// Latency of each request over the time at which it was sent.
+fn timeline(facts: &RunFacts, points: &[RequestPoint]) -> ChartSpec {
+    let series = per_level(facts, |stages| {
+        points
+            .iter()
+            .filter(|point| stages.contains(&point.stage))
+            .filter_map(|point| {
+                Some(Point {
+                    x: point.sent_s,
+                    y: point.e2el_ms?,
+                    ..Point::default()
+                })
+            })
+            .collect()
+    });
+    let failed = points.iter().filter(|point| point.failed).count() as u64;
+    let mut notes = sampled(facts, points);
+    if failed > 0 {
+        notes.push(format!(
+            "{} failed and are not drawn.",
+            text::plural(failed, "request", "requests")
+        ));
+    }
+    ChartSpec {
+        id: "timeline".to_owned(),
+        title: "Requests over time".to_owned(),
+        summary: "End-to-end latency of each request over the moment at which it was sent, coloured by load level.".to_owned(),
+        x: axis("Sent, since the start of the run", "s"),
+        y: axis("End-to-end latency", "ms"),
+        series,
+        bars: None,
+        notes,
+        as_of: facts.summary.finished_at,
+    }
+}
+
+fn per_level(facts: &RunFacts, points: impl Fn(&[u32]) -> Vec<Point>) -> Vec<Series> {
+    levels(&facts.stages)
+        .iter()
+        .zip(0_u8..)
+        .map(|(level, colour)| {
+            let stages: Vec<u32> = facts
+                .stages
+                .iter()
+                .filter(|stage| stage.kind == level.kind)
+                .map(|stage| stage.index)
+                .collect();
+            Series {
+                name: level.kind.to_string(),
+                colour,
+                mark: mark_of(facts.summary.engine),
+                line: Line::None,
+                source: level.source,
+                points: points(&stages),
+            }
+        })
+        .filter(|series| !series.points.is_empty())
+        .collect()
+}
+
+fn sampled(facts: &RunFacts, points: &[RequestPoint]) -> Vec<String> {
+    let all: u64 = facts
+        .stages
+        .iter()
+        .map(|stage| stage.completed + stage.failed + stage.cancelled)
+        .sum();
+    let drawn = points.len() as u64;
+    if drawn < all {
+        vec![format!(
+            "{} of {} requests drawn, evenly spaced.",
+            text::count(drawn),
+            text::count(all)
+        )]
+    } else {
+        Vec::new()
+    }
+}
+
+/// The configuration's name; with the run's number where two share it.
+pub(super) fn run_name(run: &RunFacts, runs: &[RunFacts]) -> String {
+    let name = &run.summary.configuration;
+    let same = runs
+        .iter()
+        .filter(|other| other.summary.configuration == *name)
+        .count();
+    if same > 1 {
+        format!("{name} (run {})", run.summary.id)
+    } else {
+        name.clone()
+    }
+}
+
+/// Shape by engine.
+pub(super) const fn mark_of(engine: EngineKind) -> Mark {
+    match engine {
+        EngineKind::Sglang => Mark::Circle,
+        EngineKind::Vllm => Mark::Square,
+        EngineKind::Other => Mark::Diamond,
+    }
+}
+
+/// An axis from zero.
+pub(super) fn axis(label: &str, unit: &str) -> Axis {
+    Axis {
+        label: label.to_owned(),
+        unit: unit.to_owned(),
+        scale: Scale::LinearFromZero,
+    }
+}
+
+/// Remarks that a chart of these series needs.
+pub(super) fn notes(series: &[Series]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if series
+        .iter()
+        .flat_map(|series| &series.points)
+        .any(|point| point.hollow)
+    {
+        notes.push("Hollow marks: flagged, disputed or estimated.".to_owned());
+    }
+    if series
+        .iter()
+        .any(|series| series.source == Source::Simulated)
+    {
+        notes.push("Simulated: measured against the stand-in engine.".to_owned());
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::samples::{closed, run, single};
+
+    fn points() -> Vec<RequestPoint> {
+        (0..4_u32)
+            .map(|n| RequestPoint {
+                stage: n % 2,
+                sent_s: f64::from(n),
+                ttft_ms: Some(f64::from(40 - n)),
+                e2el_ms: Some(100.0),
+                e2e_tps: Some(90.0),
+                failed: false,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn curves_leave_out_the_single_stream_and_carry_bars() {
+        let facts = run(
+            1,
+            "a",
+            vec![single(0, 90.0), closed(8, 0, 100.0), closed(8, 1, 120.0)],
+        );
+        let chart = throughput_curve(std::slice::from_ref(&facts));
+        assert_eq!(chart.series[0].points.len(), 1);
+        assert_eq!(chart.series[0].points[0].y_bar, Some((100.0, 120.0)));
+        assert_eq!(chart.bars.as_deref(), Some(REPEAT_BARS));
+        assert_eq!(chart.summary, "a peaks at 110.0 tok/s at C = 8.");
+    }
+
+    #[test]
+    fn a_run_has_six_charts_and_a_recorded_one_only_what_it_has() {
+        let facts = run(1, "a", vec![single(0, 90.0), closed(8, 1, 100.0)]);
+        let ids: Vec<String> = run_charts(&facts, &points())
+            .into_iter()
+            .map(|chart| chart.id)
+            .collect();
+        assert_eq!(
+            ids,
+            [
+                "throughput",
+                "per-user",
+                "ttft",
+                "tpot",
+                "ttft-distribution",
+                "timeline"
+            ]
+        );
+        let charts = run_charts(&run(1, "a", vec![]), &[]);
+        assert_eq!(charts, []);
+    }
+
+    #[test]
+    fn the_distribution_rises_to_a_hundred() {
+        let facts = run(1, "a", vec![single(0, 90.0), closed(8, 1, 100.0)]);
+        let chart = distribution(&facts, &points());
+        for series in &chart.series {
+            assert!(series.points.windows(2).all(|pair| pair[0].x <= pair[1].x));
+            assert_eq!(series.points.last().map(|point| point.y), Some(100.0));
+        }
+        assert_eq!(chart.notes, ["4 of 8 requests drawn, evenly spaced."]);
+    }
+
+    #[test]
+    fn two_runs_of_one_name_are_told_apart() {
+        let runs = [
+            run(1, "a", vec![closed(8, 0, 1.0)]),
+            run(2, "a", vec![closed(8, 0, 2.0)]),
+        ];
+        let names: Vec<String> = throughput_curve(&runs)
+            .series
+            .into_iter()
+            .map(|series| series.name)
+            .collect();
+        assert_eq!(names, ["a (run 1)", "a (run 2)"]);
+    }
 }

@@ -52,7 +52,7 @@ pub struct BoardFilter {
     /// Throughput at this concurrency.
     #[serde(default)]
     pub concurrency: Option<u32>,
-    /// Simulated figures too, on a Board of simulated ones only unless `mixed`.
+    /// Simulated figures instead of the others; the two never share a chart.
     #[serde(default)]
     pub simulated: bool,
 }

@@ -1,0 +1,112 @@
+//! Small facts for the tests of this module.
+
+use std::collections::BTreeMap;
+
+use super::RunFacts;
+use crate::{
+    engine::EngineKind,
+    ids::{ContentHash, RunId},
+    metrics::{Distribution, METRIC_VERSION},
+    run::RunState,
+    source::Source,
+    timestamp::Timestamp,
+    views::run::{RunSummary, StageView},
+    workload::StageKind,
+};
+
+fn stage(kind: StageKind, repeat: u32) -> StageView {
+    StageView {
+        index: repeat,
+        kind,
+        repeat,
+        complete: true,
+        source: Source::Measured,
+        disputed: false,
+        completed: 4,
+        failed: 0,
+        cancelled: 0,
+        duration_s: Some(1.0),
+        output_tokens: 1024,
+        output_tps: None,
+        steady_output_tps: None,
+        achieved_concurrency: Some(1.0),
+        ttft_ms: Distribution::of(vec![20.0, 30.0]),
+        tpot_ms: Distribution::of(vec![10.0, 12.0]),
+        itl_ms: Distribution::default(),
+        e2el_ms: Distribution::of(vec![2800.0]),
+        e2e_tps: Distribution::default(),
+        decode_tps: Distribution::of(vec![90.0, 100.0]),
+        flags: vec![],
+        remark: None,
+    }
+}
+
+pub(crate) fn single(repeat: u32, e2e_tps: f64) -> StageView {
+    StageView {
+        e2e_tps: Distribution::of(vec![e2e_tps]),
+        ..stage(StageKind::SingleStream, repeat)
+    }
+}
+
+pub(crate) fn closed(concurrency: u32, repeat: u32, output_tps: f64) -> StageView {
+    StageView {
+        output_tps: Some(output_tps),
+        ..stage(StageKind::ClosedLoop { concurrency }, repeat)
+    }
+}
+
+pub(crate) fn recorded(
+    concurrency: u32,
+    output_tps: f64,
+    source: Source,
+    disputed: bool,
+) -> StageView {
+    StageView {
+        source,
+        disputed,
+        completed: 0,
+        duration_s: None,
+        achieved_concurrency: None,
+        ttft_ms: Distribution::default(),
+        tpot_ms: Distribution::default(),
+        decode_tps: Distribution::default(),
+        e2el_ms: Distribution::default(),
+        ..closed(concurrency, 0, output_tps)
+    }
+}
+
+pub(crate) fn run(id: i64, configuration: &str, stages: Vec<StageView>) -> RunFacts {
+    RunFacts {
+        summary: RunSummary {
+            id: RunId(id),
+            configuration: configuration.to_owned(),
+            state: RunState::Finished,
+            reason: None,
+            cancel_requested: false,
+            queue_place: None,
+            source: stages
+                .first()
+                .map_or(Source::Measured, |stage| stage.source),
+            engine: EngineKind::Sglang,
+            engine_version: Some("0.5.23".to_owned()),
+            model: "m".to_owned(),
+            hardware: "8 GPUs".to_owned(),
+            endpoint: None,
+            workload_name: "standard".to_owned(),
+            workload_hash: ContentHash::of(b"w"),
+            workload_text: "256 tokens".to_owned(),
+            created_at: Timestamp(id),
+            started_at: Some(Timestamp(id)),
+            finished_at: Some(Timestamp(id)),
+            single_stream: None,
+            peak_output: None,
+            flagged: false,
+        },
+        stages,
+        settings: BTreeMap::from([("tp_size".to_owned(), "8".to_owned())]),
+        metric_version: METRIC_VERSION,
+        client: String::new(),
+        remarks: vec![],
+        acceptance: None,
+    }
+}
