@@ -150,19 +150,16 @@ impl PromptSet {
         match self {
             Self::Founding => numbered(&FOUNDING, index),
             Self::Varied => varied(seed, index),
-            Self::File { prompts, .. } => {
-                let texts: Vec<&str> = prompts.iter().map(String::as_str).collect();
-                numbered(&texts, index)
-            }
+            Self::File { prompts, .. } => numbered(prompts, index),
         }
     }
 }
 
-fn numbered(texts: &[&str], index: u64) -> String {
+fn numbered(texts: &[impl AsRef<str>], index: u64) -> String {
     let count = texts.len().max(1) as u64;
     let pass = index / count;
     let place = usize::try_from(index % count).unwrap_or(0);
-    let text = texts.get(place).copied().unwrap_or_default();
+    let text = texts.get(place).map_or("", AsRef::as_ref);
     if pass == 0 {
         text.to_owned()
     } else {

@@ -1,1 +1,39 @@
-//! Placeholder.
+//! The measuring engine of Tokdyno.
+//!
+//! It sends a workload to an OpenAI-compatible server and keeps what each
+//! request did: when it was sent, when every chunk came, and how it ended. The
+//! program `tokdyno-meter` is a thin shell around [`run_lines`]; others link the
+//! library and call [`run_blocking`].
+//!
+//! How it measures:
+//!
+//! - One thread measures and does nothing else. Another one numbers, writes and
+//!   hands over the events.
+//! - A time stamp is taken right after each successful read of the socket, from
+//!   `CLOCK_MONOTONIC`. All chunks decoded from that read share it.
+//! - *sent* is just before the first byte of a request is written on an open
+//!   connection. Connections are opened before a stage's clock starts; where one
+//!   is opened later, its time is a figure of its own.
+//! - Nothing is ever sent twice. A kept connection that the server has closed
+//!   meanwhile is noticed before it is used; if the close crosses the request,
+//!   the request counts as broken.
+//! - Redirects are not followed, compression is refused.
+
+mod cancel;
+mod chunk;
+mod connection;
+mod events;
+mod http;
+mod load;
+mod machine;
+mod preflight;
+mod progress;
+mod reply;
+mod request;
+mod run;
+mod sse;
+mod tls;
+
+pub use cancel::CancelFlag;
+pub use events::SpoolError;
+pub use run::{SpecError, check, run_blocking, run_lines};
