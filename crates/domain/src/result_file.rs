@@ -20,6 +20,9 @@ pub const RESULT_SCHEMA: u32 = 1;
 /// The name by which a file says whose it is.
 pub const TOOL: &str = "tokdyno";
 
+/// No run lasts as long: 36 years, in nanoseconds. Sums of such times still fit.
+const LONGEST_NS: u64 = 1 << 60;
+
 /// A result file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResultFile {
@@ -239,6 +242,22 @@ impl ResultFile {
                         "a request of stage {place} stands there twice or belongs elsewhere"
                     ));
                 }
+                let times = [
+                    Some(record.sent_ns),
+                    Some(record.end_ns),
+                    record.connect_ns,
+                    record.headers_ns,
+                    record.first_answer_ns,
+                    record.e2el_ns,
+                ];
+                if times.into_iter().flatten().any(|time| time > LONGEST_NS)
+                    || record.prompt > LONGEST_NS
+                {
+                    return inconsistent(format!(
+                        "request {} of stage {place} holds a number that no measurement reaches",
+                        record.seq
+                    ));
+                }
                 if record.ttft_ns > record.e2el_ns
                     || record.e2el_ns.is_some_and(|e2el| e2el > record.end_ns)
                 {
@@ -454,6 +473,11 @@ mod tests {
             refused(edited(|value| value["stages"][0]["records"][0]["record"]
                 ["ttft_ns"] = 9_000_000_000_u64.into()))
             .contains("ends before it begins")
+        );
+        assert!(
+            refused(edited(|value| value["stages"][0]["records"][0]["record"]
+                ["sent_ns"] = u64::MAX.into()))
+            .contains("no measurement reaches")
         );
     }
 }

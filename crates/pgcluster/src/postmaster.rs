@@ -47,14 +47,27 @@ pub(crate) fn running(cluster_dir: &Path) -> Option<PidFile> {
     PidFile::read(cluster_dir).filter(|file| is_postmaster(file.pid, cluster_dir))
 }
 
-/// Whether process `pid` is a PostgreSQL that works in `cluster_dir`. A number
-/// alone proves nothing: after a restart of a container somebody else has it.
+/// Whether process `pid` is the postmaster of `cluster_dir`. A number alone
+/// proves nothing: after a restart of a container somebody else has it.
+///
+/// The working directory of another user's process is hidden from root in a
+/// container without `SYS_PTRACE`; the command line is not.
 pub(crate) fn is_postmaster(pid: u32, cluster_dir: &Path) -> bool {
     let process = PathBuf::from(format!("/proc/{pid}"));
-    let works_here = std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == cluster_dir);
     let is_postgres = std::fs::read_to_string(process.join("comm"))
         .is_ok_and(|name| matches!(name.trim(), "postgres" | "postmaster"));
-    works_here && is_postgres
+    let works_here = || std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == cluster_dir);
+    let was_told = || {
+        std::fs::read(process.join("cmdline"))
+            .is_ok_and(|words| names_cluster(&words, cluster_dir.as_os_str().as_encoded_bytes()))
+    };
+    is_postgres && (was_told() || works_here())
+}
+
+/// Whether a command line, as `/proc` shows it, has `-D` and this directory.
+fn names_cluster(command_line: &[u8], cluster_dir: &[u8]) -> bool {
+    let mut words = command_line.split(|byte| *byte == 0);
+    words.any(|word| word == b"-D") && words.next() == Some(cluster_dir)
 }
 
 /// Whether any process has this number (one of another user's counts, too).
@@ -101,6 +114,17 @@ mod tests {
         assert_eq!(PidFile::parse(starting).unwrap().socket_dir, None);
         assert_eq!(PidFile::parse(""), None);
         assert_eq!(PidFile::parse("-1\n"), None);
+    }
+
+    #[test]
+    fn the_command_line_tells_whose_postmaster_it_is() {
+        let line = b"/usr/bin/postgres\0-D\0/d/cluster\0-c\0port=5432\0";
+        assert!(names_cluster(line, b"/d/cluster"));
+        assert!(!names_cluster(line, b"/d/clust"));
+        assert!(!names_cluster(
+            b"postgres: checkpointer \0\0",
+            b"/d/cluster"
+        ));
     }
 
     #[test]

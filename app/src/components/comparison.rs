@@ -1,0 +1,379 @@
+//! Two to twelve runs side by side: the same body for the live and the frozen page.
+
+use leptos::prelude::*;
+use tokdyno_domain::{
+    comparison::{Difference, DifferenceKind},
+    text,
+    timestamp::Timestamp,
+    verdict::{Verdict, VerdictKind},
+    views::{
+        compare::{ClassKind, CompareCell, CompareRow, CompareView, ComparisonClass},
+        run::RunSummary,
+    },
+};
+
+use super::{
+    badges::{ClassBadge, EngineName, SourceBadge, VerdictBadge},
+    chart::Charts,
+    figures::{EstimateCell, capital},
+    table::TableBox,
+    time::RelativeTime,
+};
+use crate::query;
+
+/// How a comparison is tied into the rest of the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ties {
+    /// Live: runs lead to their pages, the baseline can be chosen, charts have files.
+    Live,
+    /// Frozen, inside the tool: runs lead to their pages.
+    Frozen,
+    /// Frozen and shared: leads nowhere.
+    Shared,
+}
+
+/// The comparison.
+#[component]
+pub fn Comparison(
+    /// What it shows.
+    view: CompareView,
+    /// How it is tied into the rest.
+    ties: Ties,
+) -> impl IntoView {
+    let CompareView {
+        runs,
+        rows,
+        differences,
+        equal_settings,
+        class,
+        verdicts,
+        crossovers,
+        charts,
+    } = view;
+    let ids: Vec<_> = runs.iter().map(|run| run.id).collect();
+    let base = (ties == Ties::Live).then(|| "/compare/charts".to_owned());
+    let files = query::compare_text(&ids);
+    let charts = Signal::stored(charts);
+    let names: Vec<String> = runs.iter().map(|run| run.configuration.clone()).collect();
+    view! {
+        <ClassBanner class=class/>
+        <Verdicts verdicts=verdicts/>
+        <RunCards runs=runs ties=ties/>
+        <Differences differences=differences equal=equal_settings names=names.clone()/>
+        <Figures rows=rows names=names/>
+        <Crossovers sentences=crossovers/>
+        <section class="section">
+            <h2>"Charts"</h2>
+            <Charts views=charts base=base query=files/>
+        </section>
+    }
+}
+
+/// May these be compared at all? Stands before every figure.
+#[component]
+fn ClassBanner(class: ComparisonClass) -> impl IntoView {
+    let tone = match class.kind {
+        ClassKind::Controlled | ClassKind::Repeat => "class-banner",
+        ClassKind::Confounded => "class-banner class-warn",
+        ClassKind::Invalid => "class-banner class-bad",
+    };
+    view! {
+        <div class=tone>
+            <ClassBadge kind=class.kind/>
+            <p>{capital(&class.sentence)}</p>
+        </div>
+    }
+}
+
+#[component]
+fn Verdicts(verdicts: Vec<Verdict>) -> impl IntoView {
+    // What is decided comes first; what is missing last.
+    let (said, missing): (Vec<_>, Vec<_>) = verdicts
+        .into_iter()
+        .partition(|verdict| verdict.kind != VerdictKind::Missing);
+    let line = |verdict: Verdict| {
+        view! {
+            <li class="verdict">
+                <VerdictBadge kind=verdict.kind/>
+                <p>{verdict.sentence}</p>
+            </li>
+        }
+    };
+    let missing = (!missing.is_empty()).then(|| {
+        view! {
+            <details class="fold">
+                <summary>
+                    {text::plural(missing.len() as u64, "pair has no figure", "pairs have no figure")}
+                </summary>
+                <ul class="verdicts">{missing.into_iter().map(line).collect_view()}</ul>
+            </details>
+        }
+    });
+    view! {
+        <section class="section">
+            <h2>"Verdicts"</h2>
+            <ul class="verdicts">{said.into_iter().map(line).collect_view()}</ul>
+            {missing}
+        </section>
+    }
+}
+
+#[component]
+fn RunCards(runs: Vec<RunSummary>, ties: Ties) -> impl IntoView {
+    let ids: Vec<_> = runs.iter().map(|run| run.id).collect();
+    let cards = runs
+        .into_iter()
+        .enumerate()
+        .map(|(place, run)| {
+            let id = run.id;
+            let name = if ties == Ties::Shared {
+                view! { <span>{run.configuration}</span> }.into_any()
+            } else {
+                view! { <a href=format!("/runs/{id}")>{run.configuration}</a> }.into_any()
+            };
+            let role = if place == 0 {
+                view! { <span class="baseline-mark">"Baseline"</span> }.into_any()
+            } else if ties == Ties::Live {
+                let address = format!(
+                    "/compare?{}",
+                    query::compare_text(&query::with_baseline(&ids, id))
+                );
+                view! { <a class="small-link" href=address>"Make baseline"</a> }.into_any()
+            } else {
+                ().into_any()
+            };
+            let without = (ties == Ties::Live && ids.len() > 2).then(|| {
+                let others: Vec<_> = ids.iter().copied().filter(|other| *other != id).collect();
+                let address = format!("/compare?{}", query::compare_text(&others));
+                view! { <a class="small-link" href=address>"Leave out"</a> }
+            });
+            let version = run
+                .engine_version
+                .map(|version| view! { <span class="muted">" " {version}</span> });
+            view! {
+                <li class="run-card">
+                    <p class="run-card-name">
+                        <span class="run-card-key" aria-hidden="true">{letter(place)}</span>
+                        {name}
+                    </p>
+                    <p class="cluster">
+                        <EngineName engine=run.engine/> {version} <SourceBadge source=run.source/>
+                    </p>
+                    <p class="muted run-card-facts">
+                        {facts(&run.model, &run.hardware)} {" · "}
+                        {moment(run.created_at, ties)}
+                    </p>
+                    <p class="cluster">{role} {without}</p>
+                </li>
+            }
+            .into_any()
+        })
+        .collect_view();
+    view! {
+        <section class="section">
+            <h2>"Compared runs"</h2>
+            <ul class="run-cards">{cards}</ul>
+        </section>
+    }
+}
+
+/// What differs, and how much does not.
+#[component]
+fn Differences(differences: Vec<Difference>, equal: u32, names: Vec<String>) -> impl IntoView {
+    let unknown = differences
+        .iter()
+        .any(|difference| difference.values.iter().any(Option::is_none));
+    let equal = match equal {
+        0 => "Nothing else is known of both sides.".to_owned(),
+        1 => "1 other known key is equal in all of them.".to_owned(),
+        n => format!(
+            "{} other known keys are equal in all of them.",
+            text::count(n.into())
+        ),
+    };
+    let body = if differences.is_empty() {
+        view! { <p>"Nothing that is known differs."</p> }.into_any()
+    } else {
+        let rows = differences
+            .into_iter()
+            .map(|difference| {
+                view! {
+                    <tr>
+                        <th scope="row">
+                            <code>{difference.key}</code>
+                            <span class="row-note">{kind(difference.kind)}</span>
+                        </th>
+                        {difference
+                            .values
+                            .into_iter()
+                            .map(|value| match value {
+                                Some(value) => view! { <td><code>{value}</code></td> }.into_any(),
+                                None => view! { <td class="muted">"not known"</td> }.into_any(),
+                            })
+                            .collect_view()}
+                    </tr>
+                }
+                .into_any()
+            })
+            .collect_view();
+        view! {
+            <TableBox label="What differs">
+                <table class="data differences">
+                    <thead>
+                        <tr>
+                            <th scope="col">"What"</th>
+                            {heads(&names, "")}
+                        </tr>
+                    </thead>
+                    <tbody>{rows}</tbody>
+                </table>
+            </TableBox>
+        }
+        .into_any()
+    };
+    view! {
+        <section class="section">
+            <h2>"What differs"</h2>
+            {body}
+            <p class="muted">
+                {equal}
+                {unknown
+                    .then_some(
+                        " Where a value is not known, the server or the notes did not tell; it may be equal or not.",
+                    )}
+            </p>
+        </section>
+    }
+}
+
+/// The figures, with each one's ratio to the baseline's.
+#[component]
+fn Figures(rows: Vec<CompareRow>, names: Vec<String>) -> impl IntoView {
+    let mut above = None;
+    let lines = rows
+        .into_iter()
+        .map(|row| {
+            let first = above != Some(row.kind);
+            above = Some(row.kind);
+            let sense = if row.more_is_better {
+                "more is better"
+            } else {
+                "less is better"
+            };
+            view! {
+                <tr class:group-start=first>
+                    <th scope="row">
+                        <span>{capital(&row.metric)}</span>
+                        <span class="row-note">
+                            {row.kind.to_string()} " · " {row.unit} ", " {sense}
+                        </span>
+                    </th>
+                    {row.cells.into_iter().map(cell).collect_view()}
+                </tr>
+            }
+            .into_any()
+        })
+        .collect_view();
+    view! {
+        <section class="section">
+            <h2>"Figures"</h2>
+            <TableBox label="Figures with their ratio to the baseline">
+                <table class="data">
+                    <thead>
+                        <tr>
+                            <th scope="col">"Metric"</th>
+                            {heads(&names, "num")}
+                        </tr>
+                    </thead>
+                    <tbody>{lines}</tbody>
+                </table>
+            </TableBox>
+            <p class="muted">
+                "Mean over repeats, their smallest and largest, and their number. The change is against the baseline and is no verdict: the verdicts stand above."
+            </p>
+        </section>
+    }
+}
+
+fn cell(cell: Option<CompareCell>) -> AnyView {
+    let Some(cell) = cell else {
+        return view! { <td class="num"><EstimateCell estimate=None/></td> }.into_any();
+    };
+    let change = cell
+        .ratio
+        .map(|ratio| view! { <span class="change">{text::change(ratio)}</span> });
+    view! {
+        <td class="num">
+            <EstimateCell estimate=Some(cell.estimate) doubtful=cell.doubtful/>
+            {change}
+        </td>
+    }
+    .into_any()
+}
+
+#[component]
+fn Crossovers(sentences: Vec<String>) -> impl IntoView {
+    (!sentences.is_empty()).then(|| {
+        view! {
+            <section class="section">
+                <h2>"Where the curves cross"</h2>
+                <ul class="sentences">
+                    {sentences.into_iter().map(|sentence| view! { <li>{sentence}</li> }).collect_view()}
+                </ul>
+            </section>
+        }
+    })
+}
+
+/// A column's head per run: its letter and its name.
+fn heads(names: &[String], class: &'static str) -> impl IntoView + use<> {
+    names
+        .iter()
+        .enumerate()
+        .map(|(place, name)| {
+            let note = (place == 0).then(|| view! { <span class="row-note">"baseline"</span> });
+            view! {
+                <th scope="col" class=class>
+                    <span class="column-name">
+                        <span class="run-card-key" aria-hidden="true">{letter(place)}</span>
+                        {name.clone()}
+                    </span>
+                    {note}
+                </th>
+            }
+        })
+        .collect_view()
+}
+
+/// `A` for the baseline, then on through the alphabet.
+fn letter(place: usize) -> String {
+    u8::try_from(place)
+        .ok()
+        .and_then(|place| b'A'.checked_add(place))
+        .map_or_else(String::new, |letter| char::from(letter).to_string())
+}
+
+const fn kind(kind: DifferenceKind) -> &'static str {
+    match kind {
+        DifferenceKind::Definition => "definition",
+        DifferenceKind::Environment => "environment",
+        DifferenceKind::Setting => "setting",
+    }
+}
+
+/// Live pages say how long ago; a frozen one says the same for ever.
+fn moment(at: Timestamp, ties: Ties) -> AnyView {
+    if ties == Ties::Live {
+        view! { <RelativeTime at=at/> }.into_any()
+    } else {
+        view! { <time datetime=at.to_string()>{at.exact()}</time> }.into_any()
+    }
+}
+
+fn facts(model: &str, hardware: &str) -> String {
+    if hardware.is_empty() {
+        model.to_owned()
+    } else {
+        format!("{model} · {hardware}")
+    }
+}

@@ -1,0 +1,69 @@
+//! The one error that crosses from server to page.
+
+use leptos::server_fn::{
+    codec::JsonEncoding,
+    error::{FromServerFnError, ServerFnErrorErr},
+};
+use serde::{Deserialize, Serialize};
+
+/// Why a server function could not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{sentence}")]
+pub struct AppError {
+    /// HTTP status.
+    pub status: u16,
+    /// Cause and remedy, for people.
+    pub sentence: String,
+}
+
+impl AppError {
+    /// An error with its status.
+    #[must_use]
+    pub fn new(status: u16, sentence: impl Into<String>) -> Self {
+        Self {
+            status,
+            sentence: sentence.into(),
+        }
+    }
+
+    /// Is the database (or the server) away, so that trying again makes sense?
+    #[must_use]
+    pub const fn is_temporary(&self) -> bool {
+        self.status == 503
+    }
+
+    /// Answers the present request with this error's status as well, be it a
+    /// server function's or a page's.
+    #[cfg(feature = "ssr")]
+    #[must_use]
+    pub fn with_status(self) -> Self {
+        if let Some(response) = leptos::prelude::use_context::<leptos_axum::ResponseOptions>()
+            && let Ok(status) = http::StatusCode::from_u16(self.status)
+        {
+            response.set_status(status);
+        }
+        self
+    }
+}
+
+impl FromServerFnError for AppError {
+    type Encoder = JsonEncoding;
+
+    fn from_server_fn_error(value: ServerFnErrorErr) -> Self {
+        match value {
+            // The browser could not reach us: the same as being away for a while.
+            ServerFnErrorErr::Request(_) => Self::new(
+                503,
+                "The server does not answer. Check that Tokdyno is running; this page tries again by itself.",
+            ),
+            ServerFnErrorErr::Args(_) | ServerFnErrorErr::MissingArg(_) => Self::new(
+                400,
+                format!("The request could not be read: {value}. Reload the page and try again."),
+            ),
+            _ => Self::new(
+                500,
+                format!("The server's answer could not be used: {value}. Reload the page."),
+            ),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! A run: how far it is while it lives, and what came of it.
+//!
+//! The page is put together once. What the server tells later flows through
+//! [`RunData`] into the parts that show it, so that a refresh moves no scroll bar,
+//! closes no details and resets no zoom.
+#![expect(
+    unreachable_pub,
+    reason = "the component macro makes every component public, in whatever module"
+)]
+
+mod actions;
+mod again;
+mod data;
+mod environment;
+mod failures;
+mod figures;
+mod head;
+mod levels;
+mod progress;
+mod records;
+mod stages;
+
+pub(super) use self::{head::engine_title, progress::fraction, records::pages};
+
+use leptos::prelude::*;
+use leptos_meta::Title;
+use leptos_router::hooks::use_params_map;
+use tokdyno_domain::{ids::RunId, views::run::RunView};
+
+use self::{
+    actions::Actions, data::RunData, environment::Environment, failures::Failures,
+    figures::Figures, head::Head, levels::Levels, progress::Live, records::Records, stages::Stages,
+};
+use crate::{
+    AppError, api,
+    components::{
+        chart::Charts,
+        feedback::{ErrorBanner, Skeleton},
+    },
+};
+
+/// The page of a run.
+#[component]
+pub fn RunPage() -> impl IntoView {
+    let params = use_params_map();
+    let typed = Memo::new(move |_| params.with(|params| params.get("id").unwrap_or_default()));
+    let first = Resource::new_blocking(move || typed.get(), load);
+    view! {
+        <Transition fallback=|| {
+            view! { <Skeleton lines=8/> }
+        }>
+            {move || Suspend::new(async move {
+                match first.await {
+                    Ok(view) => view! { <RunBody view/> }.into_any(),
+                    Err(error) => {
+                        view! { <Missing error again=Callback::new(move |()| first.refetch())/> }
+                            .into_any()
+                    }
+                }
+            })}
+        </Transition>
+    }
+}
+
+/// What is behind the number in the address.
+async fn load(typed: String) -> Result<RunView, AppError> {
+    if let Ok(run) = typed.parse::<RunId>() {
+        return api::run(run).await;
+    }
+    let error = AppError::new(
+        404,
+        format!("`{typed}` is not the number of a run. The list of runs shows what there is."),
+    );
+    #[cfg(feature = "ssr")]
+    let error = error.with_status();
+    Err(error)
+}
+
+/// The page where there is no run to show.
+#[component]
+fn Missing(error: AppError, again: Callback<()>) -> impl IntoView {
+    let title = if error.status == 404 {
+        "No such run"
+    } else {
+        "The run cannot be shown"
+    };
+    view! {
+        <Title text=title/>
+        <h1>{title}</h1>
+        <ErrorBanner error retry=again/>
+        <p>
+            <a href="/runs">"To the list of runs"</a>
+        </p>
+    }
+}
+
+/// The page of a run that exists.
+#[component]
+fn RunBody(view: RunView) -> impl IntoView {
+    let data = RunData::new(view);
+    data.follow();
+    let charts = Signal::from(data.part(|view| {
+        view.charts
+            .iter()
+            .filter(|chart| !chart.spec.is_empty())
+            .cloned()
+            .collect::<Vec<_>>()
+    }));
+    let base = Some(format!("/runs/{}/charts", data.id));
+    view! {
+        <article class="run">
+            <Head data/>
+            <Live data/>
+            <Figures data/>
+            <Charts views=charts base/>
+            <Levels data/>
+            <Stages data/>
+            <Failures data/>
+            <Records data/>
+            <Environment data/>
+            <Actions data/>
+        </article>
+    }
+}

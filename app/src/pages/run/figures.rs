@@ -1,0 +1,199 @@
+//! The headline: what this run says, in a handful of figures, and what must be
+//! known with them.
+
+use leptos::prelude::*;
+use tokdyno_domain::{
+    statistics::Estimate,
+    text,
+    views::run::{LevelView, RunView},
+    workload::StageKind,
+};
+
+use super::data::RunData;
+
+/// A figure of the headline.
+#[derive(Debug, Clone, PartialEq)]
+struct Headline {
+    label: String,
+    estimate: Estimate,
+    unit: &'static str,
+    /// Flagged or disputed.
+    doubtful: bool,
+    note: String,
+}
+
+/// Headline figures, remarks, acceptance, requests as recorded.
+#[component]
+pub(super) fn Figures(data: RunData) -> impl IntoView {
+    let figures = data.part(headline);
+    let remarks = data.part(remarks);
+    let acceptance = data.part(|view| view.acceptance.clone());
+    let recorded = data.part(|view| view.recorded_requests.clone());
+    view! {
+        <Show when=move || figures.with(|figures| !figures.is_empty())>
+            <section aria-labelledby="figures-title">
+                <h2 id="figures-title" class="visually-hidden">"Figures"</h2>
+                <dl class="headline">
+                    {move || figures.get().into_iter().map(card).collect_view()}
+                </dl>
+            </section>
+        </Show>
+        <Show when=move || remarks.with(|remarks| !remarks.is_empty())>
+            <section class="run-remarks" aria-labelledby="remarks-title">
+                <h2 id="remarks-title">"What to know about these figures"</h2>
+                <ul>
+                    {move || {
+                        remarks.get().into_iter().map(|remark| view! { <li>{remark}</li> }).collect_view()
+                    }}
+                </ul>
+            </section>
+        </Show>
+        {move || {
+            acceptance
+                .get()
+                .map(|acceptance| {
+                    view! {
+                        <section aria-labelledby="acceptance-title">
+                            <h2 id="acceptance-title">"Acceptance of drafted tokens"</h2>
+                            <p>
+                                <strong>{acceptance.text}</strong>
+                            </p>
+                            <p class="muted">{acceptance.definition}</p>
+                        </section>
+                    }
+                })
+        }}
+        <Show when=move || recorded.with(|recorded| !recorded.is_empty())>
+            <section aria-labelledby="recorded-title">
+                <h2 id="recorded-title">"Requests as the notes print them"</h2>
+                <ul>
+                    {move || {
+                        recorded.get().into_iter().map(|line| view! { <li>{line}</li> }).collect_view()
+                    }}
+                </ul>
+            </section>
+        </Show>
+    }
+}
+
+fn card(figure: Headline) -> impl IntoView {
+    view! {
+        <div class="headline-card" class:doubtful=figure.doubtful>
+            <dt>{figure.label}</dt>
+            <dd>
+                <span class="headline-figure">{text::figure(figure.estimate.mean)}</span>
+                " "
+                <span class="headline-unit">{figure.unit}</span>
+                <span class="headline-note">
+                    {spread(&figure.estimate)} {figure.note}
+                    {figure.doubtful.then_some(" · doubtful: see the remarks")}
+                </span>
+            </dd>
+        </div>
+    }
+}
+
+/// `89.5–90.4 over 3 repeats`, or that there is one value only.
+fn spread(estimate: &Estimate) -> String {
+    match estimate.bar() {
+        Some((low, high)) => format!(
+            "{}–{} (min–max over {} repeats)",
+            text::figure(low),
+            text::figure(high),
+            estimate.n
+        ),
+        None => "one value: spread unknown".to_owned(),
+    }
+}
+
+/// Single stream, highest throughput, and there the speed of each user.
+fn headline(view: &RunView) -> Vec<Headline> {
+    let mut figures = Vec::new();
+    if let Some(level) = level(view, |level| level.kind == StageKind::SingleStream)
+        && let Some(estimate) = level.single_stream
+    {
+        figures.push(Headline {
+            label: "Single stream".to_owned(),
+            estimate,
+            unit: "tok/s",
+            doubtful: is_doubtful(level),
+            note: level
+                .decode_tps
+                .map(|decode| {
+                    format!(
+                        " · {} tok/s after the first token",
+                        text::figure(decode.mean)
+                    )
+                })
+                .unwrap_or_default(),
+        });
+    }
+    let mut loops: Vec<&LevelView> = view
+        .levels
+        .iter()
+        .filter(|level| level.kind != StageKind::SingleStream)
+        .collect();
+    loops.sort_by(|a, b| {
+        let mean = |level: &LevelView| level.output_tps.map_or(f64::NEG_INFINITY, |e| e.mean);
+        mean(b).total_cmp(&mean(a))
+    });
+    if let Some(peak) = loops.first()
+        && let Some(estimate) = peak.output_tps
+    {
+        let concurrency = peak.kind.concurrency();
+        figures.push(Headline {
+            label: format!("Highest throughput, at C = {concurrency}"),
+            estimate,
+            unit: "tok/s",
+            doubtful: is_doubtful(peak),
+            note: String::new(),
+        });
+        if let Some(estimate) = peak.decode_tps {
+            figures.push(Headline {
+                label: format!("Speed of each user, at C = {concurrency}"),
+                estimate,
+                unit: "tok/s",
+                doubtful: is_doubtful(peak),
+                note: String::new(),
+            });
+        }
+        if let Some(estimate) = peak.ttft_ms {
+            figures.push(Headline {
+                label: format!("Time to first token, at C = {concurrency}"),
+                estimate,
+                unit: "ms",
+                doubtful: is_doubtful(peak),
+                note: " · median".to_owned(),
+            });
+        }
+    }
+    figures
+}
+
+fn level(view: &RunView, is: impl Fn(&LevelView) -> bool) -> Option<&LevelView> {
+    view.levels.iter().find(|level| is(level))
+}
+
+/// Something forbids resting a verdict on it. Recorded figures support none, which
+/// their source says already.
+fn is_doubtful(level: &LevelView) -> bool {
+    level.disputed || !level.flags.is_empty()
+}
+
+/// The run's remarks, and each level's flags with the level they belong to.
+fn remarks(view: &RunView) -> Vec<String> {
+    let flags = view.levels.iter().flat_map(|level| {
+        level
+            .flags
+            .iter()
+            .map(move |flag| format!("{}: {flag}", sentence_start(&level.kind.to_string())))
+    });
+    view.remarks.iter().cloned().chain(flags).collect()
+}
+
+fn sentence_start(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(characters).collect()
+    })
+}

@@ -1,0 +1,201 @@
+//! The raw records, a page at a time, fetched when somebody opens them.
+
+use leptos::{html, prelude::*, task::spawn_local};
+use tokdyno_domain::{
+    metrics::request_figures,
+    record::RequestRecord,
+    text,
+    views::run::{RecordPage, StageView},
+};
+
+use super::data::RunData;
+use crate::{
+    AppError, api,
+    components::{feedback::ErrorBanner, table::TableBox},
+};
+
+/// Nanoseconds to milliseconds.
+const MS: f64 = 1e6;
+
+/// The records and the files that hold them all.
+#[component]
+pub(super) fn Records(data: RunData) -> impl IntoView {
+    let id = data.id;
+    let count = data.part(|view| view.records);
+    let stages = data.part(|view| view.stages.clone());
+    let node = NodeRef::<html::Details>::new();
+    let open = RwSignal::new(false);
+    let page = RwSignal::new(0_u32);
+    let again = RwSignal::new(0_u32);
+    let shown = RwSignal::new(None::<Result<RecordPage, AppError>>);
+    let newest = StoredValue::new(0_u32);
+    // Fetched again when more records have come, but only while somebody looks.
+    Effect::new(move |_| {
+        let (page, _, _) = (page.get(), count.get(), again.get());
+        if !open.get() {
+            return;
+        }
+        let asked = newest.get_value().wrapping_add(1);
+        newest.set_value(asked);
+        spawn_local(async move {
+            let answer = api::records(id, page).await;
+            if newest.try_get_value() == Some(asked) {
+                shown.try_set(Some(answer));
+            }
+        });
+    });
+    // It may have been opened before WASM had loaded.
+    Effect::new(move |_| {
+        if let Some(details) = node.get() {
+            open.set(details.has_attribute("open"));
+        }
+    });
+    view! {
+        <Show when=move || { count.get() > 0 }>
+            <details
+                class="section-fold"
+                node_ref=node
+                on:toggle=move |_| {
+                    if let Some(details) = node.get_untracked() {
+                        open.set(details.has_attribute("open"));
+                    }
+                }
+            >
+                <summary>
+                    <h2>{move || format!("Request records ({})", text::count(count.get()))}</h2>
+                </summary>
+                <p>
+                    <a href=format!("/runs/{id}/records.csv") download rel="external">
+                        "All records as CSV"
+                    </a>
+                    " · "
+                    <a href=format!("/runs/{id}.json") download rel="external">
+                        "The whole result as JSON"
+                    </a>
+                </p>
+                {move || match shown.get() {
+                    None => view! { <p class="loading">"Loading the records …"</p> }.into_any(),
+                    Some(Err(error)) => view! { <ErrorBanner error retry=Callback::new(move |()| again.update(|n| *n += 1))/> }.into_any(),
+                    Some(Ok(records)) => {
+                        view! { <Table records stages page/> }.into_any()
+                    }
+                }}
+            </details>
+        </Show>
+    }
+}
+
+#[component]
+fn Table(records: RecordPage, stages: Memo<Vec<StageView>>, page: RwSignal<u32>) -> impl IntoView {
+    let shown = records.page;
+    let pages = pages(records.total, records.page_size);
+    let rows = stages.with_untracked(|stages| {
+        records
+            .records
+            .iter()
+            .map(|record| row(record, stages).into_any())
+            .collect_view()
+    });
+    view! {
+        <TableBox label="Request records">
+            <table class="data">
+                <thead>
+                    <tr>
+                        <th scope="col">"Stage"</th>
+                        <th scope="col" class="num">"No."</th>
+                        <th scope="col" class="num">"Sent, s"</th>
+                        <th scope="col" class="num">"Prompt tokens"</th>
+                        <th scope="col" class="num">"Tokens"</th>
+                        <th scope="col" class="num">"Chunks"</th>
+                        <th scope="col" class="num">"TTFT, ms"</th>
+                        <th scope="col" class="num">"TPOT, ms"</th>
+                        <th scope="col" class="num">"End to end, ms"</th>
+                        <th scope="col" class="num">"tok/s"</th>
+                        <th scope="col">"Outcome"</th>
+                    </tr>
+                </thead>
+                <tbody>{rows}</tbody>
+            </table>
+        </TableBox>
+        <nav class="pager" aria-label="Pages of records">
+            <button
+                type="button"
+                class="button"
+                disabled=shown == 0
+                on:click=move |_| page.set(shown.saturating_sub(1))
+            >
+                "Previous"
+            </button>
+            <span role="status">
+                {format!("Page {} of {}", text::count((shown + 1).into()), text::count(pages.into()))}
+            </span>
+            <button
+                type="button"
+                class="button"
+                disabled=shown + 1 >= pages
+                on:click=move |_| page.set(shown + 1)
+            >
+                "Next"
+            </button>
+        </nav>
+    }
+}
+
+fn row(record: &RequestRecord, stages: &[StageView]) -> impl IntoView + use<> {
+    let figures = request_figures(record);
+    let stage = stages
+        .iter()
+        .find(|stage| stage.index == record.stage)
+        .map_or_else(
+            || format!("{}", record.stage + 1),
+            |stage| format!("{}, repeat {}", stage.kind, stage.repeat + 1),
+        );
+    let outcome = match &record.failure {
+        None => record
+            .finish_reason
+            .clone()
+            .unwrap_or_else(|| "success".to_owned()),
+        Some(failure) => format!("{}: {}", failure.kind, failure.message),
+    };
+    let number = |value: Option<u32>| {
+        value.map_or_else(
+            || text::NO_FIGURE.to_owned(),
+            |value| text::count(value.into()),
+        )
+    };
+    view! {
+        <tr class:doubtful=record.failure.is_some()>
+            <th scope="row">{stage}</th>
+            <td class="num">{text::count((record.seq + 1).into())}</td>
+            <td class="num">{format!("{:.3}", record.sent_ns as f64 / (MS * 1000.0))}</td>
+            <td class="num">{number(record.prompt_tokens)}</td>
+            <td class="num">{number(record.completion_tokens)}</td>
+            <td class="num">{text::count(record.chunks.into())}</td>
+            <td class="num">{text::optional(record.ttft_ns.map(|ns| ns as f64 / MS))}</td>
+            <td class="num">{text::optional(figures.and_then(|figures| figures.tpot_ms))}</td>
+            <td class="num">{text::optional(record.e2el_ns.map(|ns| ns as f64 / MS))}</td>
+            <td class="num">{text::optional(figures.and_then(|figures| figures.e2e_tps))}</td>
+            <td class="remark">{outcome}</td>
+        </tr>
+    }
+}
+
+/// Pages it takes, at least one.
+pub(in crate::pages) fn pages(total: u64, page_size: u32) -> u32 {
+    u32::try_from(total.div_ceil(u64::from(page_size.max(1))))
+        .unwrap_or(u32::MAX)
+        .max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_page_may_be_short() {
+        assert_eq!(pages(0, 50), 1);
+        assert_eq!(pages(50, 50), 1);
+        assert_eq!(pages(51, 50), 2);
+        assert_eq!(pages(51, 0), 51);
+    }
+}

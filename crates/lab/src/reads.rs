@@ -1,0 +1,219 @@
+//! What pages read.
+
+use tokdyno_domain::{
+    access::{Actor, Capability, authorise},
+    analysis::{self, RequestPoint, RunFacts, levels, run_charts, summarise},
+    chart::ChartSpec,
+    ids::RunId,
+    views::{
+        board::{BoardFilter, BoardView},
+        compare::{CompareQuery, CompareView},
+        run::{RecordPage, RunFilter, RunPage, RunView},
+    },
+};
+
+use crate::{
+    Lab, LabError,
+    facts::{self, Details},
+    requests, stages,
+};
+
+/// Records a page.
+const RECORDS: u32 = 100;
+/// Most requests of a run that its charts are made from; of more, every k-th.
+const MOST_POINTS: i64 = 4_000;
+
+impl Lab {
+    /// The Board.
+    ///
+    /// # Errors
+    /// [`LabError::Forbidden`], [`LabError::DatabaseUnavailable`].
+    pub async fn board(
+        &self,
+        actor: &Actor,
+        filter: &BoardFilter,
+    ) -> Result<BoardView<ChartSpec>, LabError> {
+        authorise(actor, Capability::Read)?;
+        let founding = sqlx::query_scalar!(
+            r#"SELECT EXISTS (SELECT 1 FROM runs WHERE team_id = $1 AND founding_id IS NOT NULL
+                   AND deleted_at IS NULL) AS "there!""#,
+            actor.team.0,
+        )
+        .fetch_one(&self.0.pool)
+        .await?;
+        let facts = facts::over(&self.0.pool, actor).await?;
+        Ok(analysis::board(filter, &facts, !founding))
+    }
+
+    /// A page of the list of runs, newest first.
+    ///
+    /// # Errors
+    /// [`LabError::Forbidden`], [`LabError::DatabaseUnavailable`].
+    pub async fn runs(&self, actor: &Actor, filter: &RunFilter) -> Result<RunPage, LabError> {
+        authorise(actor, Capability::Read)?;
+        let (runs, total) = facts::page(&self.0.pool, actor, filter).await?;
+        Ok(RunPage {
+            runs,
+            total,
+            page: filter.page,
+            page_size: facts::PAGE,
+        })
+    }
+
+    /// A run with its stages and charts.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchRun`], [`LabError::Forbidden`],
+    /// [`LabError::DatabaseUnavailable`].
+    pub async fn run(&self, actor: &Actor, run: RunId) -> Result<RunView<ChartSpec>, LabError> {
+        authorise(actor, Capability::Read)?;
+        let Some(details) = facts::details(&self.0.pool, actor, &[run]).await?.pop() else {
+            return Err(LabError::NoSuchRun(run));
+        };
+        let Details {
+            facts,
+            progress,
+            recorded_requests,
+            environment,
+        } = details;
+        let records = requests::count(&self.0.pool, run).await?;
+        let points = self.points(run, records).await?;
+        Ok(RunView {
+            summary: summarise(&facts),
+            progress,
+            levels: levels(&facts.stages),
+            charts: run_charts(&facts, &points),
+            stages: facts.stages,
+            remarks: facts.remarks,
+            recorded_requests,
+            acceptance: facts.acceptance,
+            settings: facts.settings.into_iter().collect(),
+            environment,
+            records,
+        })
+    }
+
+    /// A page of a run's request records, in the order of stage and number.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchRun`], [`LabError::Forbidden`],
+    /// [`LabError::DatabaseUnavailable`].
+    pub async fn records(
+        &self,
+        actor: &Actor,
+        run: RunId,
+        page: u32,
+    ) -> Result<RecordPage, LabError> {
+        authorise(actor, Capability::Read)?;
+        self.must_exist(actor, run).await?;
+        let mut connection = self.0.pool.acquire().await?;
+        let records = requests::read(
+            &mut connection,
+            run,
+            None,
+            Some(RECORDS.into()),
+            i64::from(page) * i64::from(RECORDS),
+        )
+        .await?;
+        drop(connection);
+        Ok(RecordPage {
+            records,
+            total: requests::count(&self.0.pool, run).await?,
+            page,
+            page_size: RECORDS,
+        })
+    }
+
+    /// Runs side by side, the first being the baseline.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchRun`], [`LabError::Invalid`] for too few or too many,
+    /// [`LabError::Forbidden`], [`LabError::DatabaseUnavailable`].
+    pub async fn compare(
+        &self,
+        actor: &Actor,
+        query: &CompareQuery,
+    ) -> Result<CompareView<ChartSpec>, LabError> {
+        authorise(actor, Capability::Read)?;
+        self.comparison(actor, query).await
+    }
+
+    /// The comparison, once it is clear that the actor may see it.
+    pub(crate) async fn comparison(
+        &self,
+        actor: &Actor,
+        query: &CompareQuery,
+    ) -> Result<CompareView<ChartSpec>, LabError> {
+        for (place, run) in query.runs.iter().enumerate() {
+            if query.runs.iter().take(place).any(|earlier| earlier == run) {
+                return Err(LabError::Invalid(format!(
+                    "Run {run} stands in the comparison twice. Name each run once."
+                )));
+            }
+        }
+        // More are refused below; they need not be loaded for it.
+        let asked: Vec<RunId> = query
+            .runs
+            .iter()
+            .copied()
+            .take(tokdyno_domain::comparison::RUNS.end() + 1)
+            .collect();
+        let facts: Vec<RunFacts> = facts::details(&self.0.pool, actor, &asked)
+            .await?
+            .into_iter()
+            .map(|details| details.facts)
+            .collect();
+        analysis::compare(&facts).map_err(LabError::Invalid)
+    }
+
+    /// Is there such a run for this actor?
+    pub(crate) async fn must_exist(&self, actor: &Actor, run: RunId) -> Result<(), LabError> {
+        let there = sqlx::query_scalar!(
+            r#"SELECT EXISTS (SELECT 1 FROM runs
+                   WHERE id = $1 AND team_id = $2 AND deleted_at IS NULL) AS "there!""#,
+            run.0,
+            actor.team.0,
+        )
+        .fetch_one(&self.0.pool)
+        .await?;
+        if there {
+            Ok(())
+        } else {
+            Err(LabError::NoSuchRun(run))
+        }
+    }
+
+    async fn points(&self, run: RunId, records: u64) -> Result<Vec<RequestPoint>, LabError> {
+        let every = i64::try_from(records).unwrap_or(i64::MAX) / MOST_POINTS + 1;
+        let rows = sqlx::query!(
+            r#"SELECT stage, sent_ns, ttft_ns, e2el_ns, completion_tokens,
+                   failure_kind IS NOT NULL AS "failed!"
+               FROM requests WHERE run_id = $1 AND seq % $2 = 0 ORDER BY stage, seq LIMIT $3"#,
+            run.0,
+            every,
+            MOST_POINTS * 2,
+        )
+        .fetch_all(&self.0.pool)
+        .await?;
+        Ok(rows
+            .into_iter()
+            .map(|row| {
+                let ms = |ns: Option<i64>| ns.filter(|_| !row.failed).map(|ns| ns as f64 / 1e6);
+                let e2el_ms = ms(row.e2el_ns);
+                RequestPoint {
+                    stage: stages::small(row.stage),
+                    sent_s: row.sent_ns as f64 / 1e9,
+                    ttft_ms: ms(row.ttft_ns),
+                    e2el_ms,
+                    e2e_tps: match (row.completion_tokens, e2el_ms) {
+                        (Some(tokens), Some(e2el)) if e2el > 0.0 => {
+                            Some(tokens as f64 * 1000.0 / e2el)
+                        }
+                        _ => None,
+                    },
+                    failed: row.failed,
+                }
+            })
+            .collect())
+    }
+}

@@ -1,0 +1,347 @@
+//! Stages as stored.
+
+use std::collections::{BTreeMap, HashMap};
+
+use sqlx::{PgConnection, PgPool, types::Json};
+use tokdyno_domain::{
+    ids::RunId,
+    metrics::{Distribution, StageFigures, StageFlag},
+    record::FailureKind,
+    result_file::{ResultStage, ResultStageKind},
+    source::Source,
+    views::run::StageView,
+    workload::StageKind,
+};
+
+use crate::{LabError, clean};
+
+/// The composite type `distribution` of the database.
+#[derive(Debug, Clone, Copy, PartialEq, sqlx::Type)]
+#[sqlx(type_name = "distribution")]
+pub(crate) struct DistributionRow {
+    count: Option<i64>,
+    mean: Option<f64>,
+    min: Option<f64>,
+    p50: Option<f64>,
+    p90: Option<f64>,
+    p95: Option<f64>,
+    p99: Option<f64>,
+    max: Option<f64>,
+}
+
+/// A stage about to be stored.
+pub(crate) struct NewStage<'a> {
+    pub(crate) index: u32,
+    pub(crate) kind: StageKind,
+    pub(crate) repeat: u32,
+    pub(crate) complete: bool,
+    pub(crate) source: Source,
+    pub(crate) disputed: bool,
+    pub(crate) remark: Option<&'a str>,
+    pub(crate) figures: &'a StageFigures,
+}
+
+/// A stage as it stands in the database.
+pub(crate) struct StageRow {
+    pub(crate) run_id: i64,
+    stage: i64,
+    kind: String,
+    concurrency: i64,
+    repeat: i64,
+    complete: bool,
+    source: String,
+    disputed: bool,
+    remark: Option<String>,
+    requests: i64,
+    completed: i64,
+    failed: i64,
+    cancelled: i64,
+    failures: Json<BTreeMap<FailureKind, u64>>,
+    duration_s: Option<f64>,
+    prompt_tokens: Option<i64>,
+    output_tokens: i64,
+    cached_tokens: Option<i64>,
+    output_tps: Option<f64>,
+    steady_output_tps: Option<f64>,
+    achieved_concurrency: Option<f64>,
+    coalesced_share: Option<f64>,
+    ttft_ms: DistributionRow,
+    tpot_ms: DistributionRow,
+    itl_ms: DistributionRow,
+    icl_ms: DistributionRow,
+    e2el_ms: DistributionRow,
+    e2e_tps: DistributionRow,
+    decode_tps: DistributionRow,
+    flags: Json<Vec<StageFlag>>,
+}
+
+impl From<&Distribution> for DistributionRow {
+    fn from(of: &Distribution) -> Self {
+        Self {
+            count: Some(clean::big(of.count)),
+            mean: of.mean,
+            min: of.min,
+            p50: of.p50,
+            p90: of.p90,
+            p95: of.p95,
+            p99: of.p99,
+            max: of.max,
+        }
+    }
+}
+
+impl From<DistributionRow> for Distribution {
+    fn from(row: DistributionRow) -> Self {
+        Self {
+            count: unsigned(row.count.unwrap_or(0)),
+            mean: row.mean,
+            min: row.min,
+            p50: row.p50,
+            p90: row.p90,
+            p95: row.p95,
+            p99: row.p99,
+            max: row.max,
+        }
+    }
+}
+
+/// What was stored as a `u64`.
+pub(crate) fn unsigned(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
+/// What was stored as a `u32`.
+pub(crate) fn small(value: i64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+const fn kind_word(kind: StageKind) -> &'static str {
+    match kind {
+        StageKind::SingleStream => "single_stream",
+        StageKind::ClosedLoop { .. } => "closed_loop",
+    }
+}
+
+fn kind_of(word: &str, concurrency: i64) -> StageKind {
+    if word == "single_stream" {
+        StageKind::SingleStream
+    } else {
+        StageKind::ClosedLoop {
+            concurrency: small(concurrency),
+        }
+    }
+}
+
+impl StageRow {
+    fn kind(&self) -> StageKind {
+        kind_of(&self.kind, self.concurrency)
+    }
+
+    /// As pages show it.
+    pub(crate) fn view(self) -> StageView {
+        StageView {
+            index: small(self.stage),
+            kind: self.kind(),
+            repeat: small(self.repeat),
+            complete: self.complete,
+            source: Source::from_word(&self.source).unwrap_or(Source::Imported),
+            disputed: self.disputed,
+            completed: unsigned(self.completed),
+            failed: unsigned(self.failed),
+            cancelled: unsigned(self.cancelled),
+            duration_s: self.duration_s,
+            output_tokens: unsigned(self.output_tokens),
+            output_tps: self.output_tps,
+            steady_output_tps: self.steady_output_tps,
+            achieved_concurrency: self.achieved_concurrency,
+            ttft_ms: self.ttft_ms.into(),
+            tpot_ms: self.tpot_ms.into(),
+            itl_ms: self.itl_ms.into(),
+            e2el_ms: self.e2el_ms.into(),
+            e2e_tps: self.e2e_tps.into(),
+            decode_tps: self.decode_tps.into(),
+            flags: self.flags.0,
+            remark: self.remark,
+        }
+    }
+
+    /// As files carry it, without its records.
+    pub(crate) fn result(self) -> ResultStage {
+        let kind = self.kind();
+        ResultStage {
+            index: small(self.stage),
+            kind: ResultStageKind::from(kind),
+            concurrency: kind.concurrency(),
+            repeat: small(self.repeat),
+            complete: self.complete,
+            figures: StageFigures {
+                requests: unsigned(self.requests),
+                completed: unsigned(self.completed),
+                failed: unsigned(self.failed),
+                cancelled: unsigned(self.cancelled),
+                failures: self.failures.0,
+                duration_s: self.duration_s,
+                prompt_tokens: self.prompt_tokens.map(unsigned),
+                output_tokens: unsigned(self.output_tokens),
+                cached_tokens: self.cached_tokens.map(unsigned),
+                output_tps: self.output_tps,
+                steady_output_tps: self.steady_output_tps,
+                achieved_concurrency: self.achieved_concurrency,
+                coalesced_share: self.coalesced_share,
+                ttft_ms: self.ttft_ms.into(),
+                tpot_ms: self.tpot_ms.into(),
+                itl_ms: self.itl_ms.into(),
+                icl_ms: self.icl_ms.into(),
+                e2el_ms: self.e2el_ms.into(),
+                e2e_tps: self.e2e_tps.into(),
+                decode_tps: self.decode_tps.into(),
+                flags: self.flags.0,
+            },
+            records: Vec::new(),
+        }
+    }
+}
+
+/// Stores a stage of a run. A stage that stands there already is kept if it ran
+/// to its end, and replaced if it did not: later there may be more requests.
+pub(crate) async fn store(
+    connection: &mut PgConnection,
+    run: RunId,
+    stage: &NewStage<'_>,
+) -> Result<(), LabError> {
+    let figures = stage.figures;
+    sqlx::query!(
+        r#"INSERT INTO stages (run_id, stage, team_id, actor_id, kind, concurrency, repeat,
+               complete, source, disputed, remark, requests, completed, failed, cancelled,
+               failures, duration_s, prompt_tokens, output_tokens, cached_tokens, output_tps,
+               steady_output_tps, achieved_concurrency, coalesced_share,
+               ttft_ms, tpot_ms, itl_ms, icl_ms, e2el_ms, e2e_tps, decode_tps, flags)
+           SELECT id, $2, team_id, actor_id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+               $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30
+           FROM runs WHERE id = $1
+           ON CONFLICT (run_id, stage) DO UPDATE SET
+               complete = EXCLUDED.complete, source = EXCLUDED.source,
+               requests = EXCLUDED.requests, completed = EXCLUDED.completed,
+               failed = EXCLUDED.failed, cancelled = EXCLUDED.cancelled,
+               failures = EXCLUDED.failures, duration_s = EXCLUDED.duration_s,
+               prompt_tokens = EXCLUDED.prompt_tokens, output_tokens = EXCLUDED.output_tokens,
+               cached_tokens = EXCLUDED.cached_tokens, output_tps = EXCLUDED.output_tps,
+               steady_output_tps = EXCLUDED.steady_output_tps,
+               achieved_concurrency = EXCLUDED.achieved_concurrency,
+               coalesced_share = EXCLUDED.coalesced_share, ttft_ms = EXCLUDED.ttft_ms,
+               tpot_ms = EXCLUDED.tpot_ms, itl_ms = EXCLUDED.itl_ms, icl_ms = EXCLUDED.icl_ms,
+               e2el_ms = EXCLUDED.e2el_ms, e2e_tps = EXCLUDED.e2e_tps,
+               decode_tps = EXCLUDED.decode_tps, flags = EXCLUDED.flags
+           WHERE NOT stages.complete"#,
+        run.0,
+        i64::from(stage.index),
+        kind_word(stage.kind),
+        i64::from(stage.kind.concurrency()),
+        i64::from(stage.repeat),
+        stage.complete,
+        stage.source.word(),
+        stage.disputed,
+        stage.remark,
+        clean::big(figures.requests),
+        clean::big(figures.completed),
+        clean::big(figures.failed),
+        clean::big(figures.cancelled),
+        Json(&figures.failures) as _,
+        figures.duration_s,
+        figures.prompt_tokens.map(clean::big),
+        clean::big(figures.output_tokens),
+        figures.cached_tokens.map(clean::big),
+        figures.output_tps,
+        figures.steady_output_tps,
+        figures.achieved_concurrency,
+        figures.coalesced_share,
+        DistributionRow::from(&figures.ttft_ms) as _,
+        DistributionRow::from(&figures.tpot_ms) as _,
+        DistributionRow::from(&figures.itl_ms) as _,
+        DistributionRow::from(&figures.icl_ms) as _,
+        DistributionRow::from(&figures.e2el_ms) as _,
+        DistributionRow::from(&figures.e2e_tps) as _,
+        DistributionRow::from(&figures.decode_tps) as _,
+        Json(&figures.flags) as _,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The stages of some runs, in their order.
+pub(crate) async fn of_runs(pool: &PgPool, runs: &[i64]) -> Result<Vec<StageRow>, LabError> {
+    Ok(sqlx::query_as!(
+        StageRow,
+        r#"SELECT run_id, stage, kind, concurrency, repeat, complete, source, disputed, remark,
+               requests, completed, failed, cancelled,
+               failures AS "failures: Json<BTreeMap<FailureKind, u64>>",
+               duration_s, prompt_tokens, output_tokens, cached_tokens, output_tps,
+               steady_output_tps, achieved_concurrency, coalesced_share,
+               ttft_ms AS "ttft_ms: DistributionRow", tpot_ms AS "tpot_ms: DistributionRow",
+               itl_ms AS "itl_ms: DistributionRow", icl_ms AS "icl_ms: DistributionRow",
+               e2el_ms AS "e2el_ms: DistributionRow", e2e_tps AS "e2e_tps: DistributionRow",
+               decode_tps AS "decode_tps: DistributionRow", flags AS "flags: Json<Vec<StageFlag>>"
+           FROM stages WHERE run_id = ANY($1) ORDER BY run_id, stage"#,
+        runs
+    )
+    .fetch_all(pool)
+    .await?)
+}
+
+/// The stages of some runs with as much as list and Board show: throughputs, the
+/// median speed of the single stream, and what casts doubt on them. The rest stays
+/// at its default, so that a Board over thousands of stages is quick.
+pub(crate) async fn headlines(
+    pool: &PgPool,
+    runs: &[i64],
+) -> Result<HashMap<i64, Vec<StageView>>, LabError> {
+    let rows = sqlx::query!(
+        r#"SELECT run_id, stage, kind = 'single_stream' AS "single!", concurrency, repeat,
+               complete, source, disputed, remark, completed, failed, output_tps,
+               steady_output_tps,
+               CASE WHEN kind = 'single_stream' THEN (e2e_tps).p50 END AS e2e_tps,
+               CASE WHEN flags <> '[]' THEN flags END AS "flags: Json<Vec<StageFlag>>"
+           FROM stages WHERE run_id = ANY($1) ORDER BY run_id, stage"#,
+        runs
+    )
+    .fetch_all(pool)
+    .await?;
+    let mut of_run: HashMap<i64, Vec<StageView>> = HashMap::with_capacity(runs.len());
+    for row in rows {
+        of_run.entry(row.run_id).or_default().push(StageView {
+            index: small(row.stage),
+            kind: if row.single {
+                StageKind::SingleStream
+            } else {
+                StageKind::ClosedLoop {
+                    concurrency: small(row.concurrency),
+                }
+            },
+            repeat: small(row.repeat),
+            complete: row.complete,
+            source: Source::from_word(&row.source).unwrap_or(Source::Imported),
+            disputed: row.disputed,
+            completed: unsigned(row.completed),
+            failed: unsigned(row.failed),
+            cancelled: 0,
+            duration_s: None,
+            output_tokens: 0,
+            output_tps: row.output_tps,
+            steady_output_tps: row.steady_output_tps,
+            achieved_concurrency: None,
+            ttft_ms: Distribution::default(),
+            tpot_ms: Distribution::default(),
+            itl_ms: Distribution::default(),
+            e2el_ms: Distribution::default(),
+            e2e_tps: Distribution {
+                p50: row.e2e_tps,
+                ..Distribution::default()
+            },
+            decode_tps: Distribution::default(),
+            flags: row.flags.map(|flags| flags.0).unwrap_or_default(),
+            remark: row.remark,
+        });
+    }
+    Ok(of_run)
+}

@@ -1,0 +1,319 @@
+//! From the meter's lines to rows: in batches, one transaction each, and
+//! idempotent, so that reading a spool file again after any crash stores nothing
+//! twice and loses nothing.
+
+use sqlx::{PgConnection, PgPool, types::Json};
+use tokdyno_domain::{
+    ids::RunId,
+    live::{LiveEvent, LiveKind},
+    meter::{ClientInfo, MeterEvent, MeterEventKind, MeterOutcome, Progress},
+    metrics::{StageAsked, StageFigures, StageFlag, stage_figures},
+    run::RunState,
+    source::Source,
+    timestamp::Timestamp,
+    workload::{StagePlan, Workload},
+};
+
+use super::lease::{self, Held, Lease};
+use crate::{
+    LabError, clean,
+    live::{announce, emit},
+    requests::{self, Columns, ROWS},
+    stages::{self, NewStage},
+};
+
+/// Lines of the meter that are stored together.
+#[derive(Default)]
+pub(crate) struct Batch {
+    last_seq: i64,
+    columns: Columns,
+    started: Option<Started>,
+    stages: Vec<(u32, Box<StageFigures>)>,
+    simulated: bool,
+    /// The last progress, if it is to be stored.
+    pub(crate) progress: Option<Progress>,
+    /// Process id of the meter, as it told.
+    pub(crate) meter_pid: Option<u32>,
+    /// How the meter ended, and when, as it told.
+    pub(crate) finished: Option<(MeterOutcome, Timestamp)>,
+}
+
+struct Started {
+    at: Timestamp,
+    meter_version: String,
+    client: ClientInfo,
+    model: String,
+    dropped_fields: Vec<String>,
+}
+
+impl Batch {
+    /// Adds a line. Lines up to `stored` are stored already; of them only what
+    /// the worker itself must know is taken.
+    pub(crate) fn push(&mut self, event: MeterEvent, stored: i64) {
+        let seq = clean::big(event.seq);
+        let news = seq > stored.max(self.last_seq);
+        match event.kind {
+            MeterEventKind::Started {
+                meter_version,
+                client,
+                model,
+                dropped_fields,
+                ..
+            } => {
+                self.meter_pid = Some(client.pid);
+                if news {
+                    self.started = Some(Started {
+                        at: event.at,
+                        meter_version,
+                        client,
+                        model,
+                        dropped_fields,
+                    });
+                }
+            }
+            MeterEventKind::Finished { outcome } => self.finished = Some((outcome, event.at)),
+            _ if !news => {}
+            MeterEventKind::StageStarted { .. } => {}
+            MeterEventKind::Request(request) => {
+                self.simulated |= request.record.simulated;
+                self.columns.push(&request.record, request.trace.as_ref());
+            }
+            MeterEventKind::Progress(progress) => self.progress = Some(progress),
+            MeterEventKind::StageFinished { stage, figures } => {
+                self.stages.push((stage, figures));
+            }
+        }
+        if news {
+            self.last_seq = seq;
+        }
+    }
+
+    /// Nothing to store?
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.last_seq == 0
+    }
+
+    /// Enough for one transaction?
+    pub(crate) fn is_full(&self) -> bool {
+        self.columns.len() >= ROWS
+    }
+
+    /// Number of the last line in it, 0 if there is none.
+    #[cfg(test)]
+    pub(crate) const fn last_seq(&self) -> i64 {
+        self.last_seq
+    }
+}
+
+/// Stores a batch.
+///
+/// # Errors
+/// [`LabError::LeaseLost`], [`LabError::DatabaseUnavailable`] (then nothing of it
+/// is stored, and it may be tried again), [`LabError::Internal`].
+pub(crate) async fn apply(
+    pool: &PgPool,
+    lease: &Lease,
+    plan: &[StagePlan],
+    batch: &Batch,
+) -> Result<Held, LabError> {
+    let mut tx = pool.begin().await?;
+    let mut held = lease::hold(&mut tx, lease).await?;
+    let run = lease.run;
+    batch.columns.store(&mut tx, run).await?;
+    if let Some(started) = &batch.started {
+        store_started(&mut tx, run, started).await?;
+    }
+    if batch.simulated && !held.simulated {
+        held.simulated = true;
+        mark_simulated(&mut tx, run).await?;
+    }
+    if let Some(progress) = &batch.progress {
+        sqlx::query!(
+            "UPDATE runs SET progress = $2 WHERE id = $1",
+            run.0,
+            Json(progress) as _
+        )
+        .execute(&mut *tx)
+        .await?;
+        let event = LiveEvent {
+            run,
+            seq: held.event_seq,
+            kind: LiveKind::Progress(progress.clone()),
+        };
+        announce(&mut tx, &event).await?;
+    }
+    for (index, figures) in &batch.stages {
+        let Some(planned) = plan.iter().find(|planned| planned.index == *index) else {
+            return Err(LabError::internal(
+                "storing a stage",
+                format!("stage {index} of run {run} is not planned"),
+            ));
+        };
+        let complete = !figures.flags.contains(&StageFlag::Partial);
+        store_stage(&mut tx, run, planned, complete, held.simulated, figures).await?;
+        emit(&mut tx, run, LiveKind::Stage { index: *index }).await?;
+    }
+    sqlx::query!(
+        "UPDATE runs SET ingested_seq = greatest(ingested_seq, $2) WHERE id = $1",
+        run.0,
+        batch.last_seq
+    )
+    .execute(&mut *tx)
+    .await?;
+    tx.commit().await?;
+    Ok(held)
+}
+
+/// Ends a run; before that, stages which the meter did not finish get the figures
+/// of the requests that are stored.
+pub(crate) async fn conclude(
+    pool: &PgPool,
+    lease: &Lease,
+    workload: &Workload,
+    state: RunState,
+    reason: Option<&str>,
+    finished_at: Option<Timestamp>,
+) -> Result<(), LabError> {
+    let mut tx = pool.begin().await?;
+    let held = lease::hold(&mut tx, lease).await?;
+    partial_stages(&mut tx, lease.run, workload, held.simulated).await?;
+    let finished_at = finished_at.map(Timestamp::to_datetime);
+    lease::end(&mut tx, lease, state, reason, finished_at).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Brings partial figures up to date after the end: more requests were found.
+pub(crate) async fn refigure(
+    pool: &PgPool,
+    lease: &Lease,
+    workload: &Workload,
+) -> Result<(), LabError> {
+    let mut tx = pool.begin().await?;
+    let held = lease::hold(&mut tx, lease).await?;
+    partial_stages(&mut tx, lease.run, workload, held.simulated).await?;
+    emit(
+        &mut tx,
+        lease.run,
+        LiveKind::State {
+            state: RunState::Interrupted,
+        },
+    )
+    .await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+async fn partial_stages(
+    connection: &mut PgConnection,
+    run: RunId,
+    workload: &Workload,
+    simulated: bool,
+) -> Result<(), LabError> {
+    let open = sqlx::query_scalar!(
+        "SELECT DISTINCT stage FROM requests
+         WHERE run_id = $1
+           AND stage NOT IN (SELECT stage FROM stages WHERE run_id = $1 AND complete)
+         ORDER BY stage",
+        run.0
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    let plan = workload.plan();
+    for stage in open {
+        let Some(planned) = plan
+            .iter()
+            .find(|planned| i64::from(planned.index) == stage)
+            .copied()
+        else {
+            continue;
+        };
+        let traced = requests::traced(&mut *connection, run, Some(stage)).await?;
+        let asked = StageAsked {
+            kind: planned.level.kind,
+            output_tokens: workload.output_tokens,
+            exact_length: workload.ignore_eos,
+            complete: false,
+        };
+        // A large stage takes a while to work out; pages must not wait for it.
+        let figures = tokio::task::spawn_blocking(move || stage_figures(&asked, &traced))
+            .await
+            .map_err(|error| LabError::internal("working out a stage's figures", error))?;
+        store_stage(connection, run, &planned, false, simulated, &figures).await?;
+    }
+    Ok(())
+}
+
+async fn store_stage(
+    connection: &mut PgConnection,
+    run: RunId,
+    planned: &StagePlan,
+    complete: bool,
+    simulated: bool,
+    figures: &StageFigures,
+) -> Result<(), LabError> {
+    let stage = NewStage {
+        index: planned.index,
+        kind: planned.level.kind,
+        repeat: planned.repeat,
+        complete,
+        source: if simulated {
+            Source::Simulated
+        } else {
+            Source::Measured
+        },
+        disputed: false,
+        remark: None,
+        figures,
+    };
+    stages::store(connection, run, &stage).await
+}
+
+async fn store_started(
+    connection: &mut PgConnection,
+    run: RunId,
+    started: &Started,
+) -> Result<(), LabError> {
+    let remarks: Vec<String> = if started.dropped_fields.is_empty() {
+        Vec::new()
+    } else {
+        vec![clean::owned(&format!(
+            "The server refused these request fields, so they were not sent: {}.",
+            started.dropped_fields.join(", ")
+        ))]
+    };
+    sqlx::query!(
+        "UPDATE runs SET started_at = $2, tool_version = $3, client = $4,
+             model = CASE WHEN $5 = '' THEN model ELSE $5 END, remarks = remarks || $6::text[]
+         WHERE id = $1",
+        run.0,
+        started.at.to_datetime(),
+        clean::owned(&started.meter_version),
+        clean::json(serde_json::to_value(&started.client).unwrap_or_default()),
+        clean::owned(&started.model),
+        &remarks,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// One simulated reply makes the whole run simulated.
+pub(crate) async fn mark_simulated(
+    connection: &mut PgConnection,
+    run: RunId,
+) -> Result<(), LabError> {
+    sqlx::query!(
+        "UPDATE runs SET simulated = true, source = 'simulated' WHERE id = $1",
+        run.0
+    )
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query!(
+        "UPDATE stages SET source = 'simulated' WHERE run_id = $1",
+        run.0
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

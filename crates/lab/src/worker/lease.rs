@@ -1,0 +1,323 @@
+//! Leases: who may write to a run that is being measured.
+//!
+//! A worker holds a run by (owner, epoch) until a moment that it keeps moving
+//! on. Whoever takes a run over raises the epoch; from then on every write of
+//! the former holder finds no row and fails with [`LabError::LeaseLost`]. Times
+//! are the database's, so that clocks of several machines do not matter.
+
+use std::time::Duration;
+
+use sqlx::{PgConnection, PgPool, types::Json};
+use time::OffsetDateTime;
+use tokdyno_domain::{
+    endpoint::{EndpointUrl, TlsTrust},
+    ids::RunId,
+    live::{LiveEvent, LiveKind},
+    run::RunState,
+    workload::Workload,
+};
+use tokio::{
+    sync::{broadcast, watch},
+    task::JoinHandle,
+};
+use uuid::Uuid;
+
+use crate::{Lab, LabError, commands::emit_state};
+
+/// How long a holder may be silent.
+pub(crate) const LEASE: Duration = Duration::from_secs(20);
+/// How often it reports.
+const BEAT: Duration = Duration::from_secs(5);
+
+/// The right to write to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lease {
+    pub(crate) run: RunId,
+    pub(crate) owner: Uuid,
+    pub(crate) epoch: i64,
+}
+
+/// A run that was claimed, with what is needed to measure it.
+#[derive(Debug)]
+pub(crate) struct Claimed {
+    pub(crate) lease: Lease,
+    pub(crate) endpoint: EndpointUrl,
+    pub(crate) tls: TlsTrust,
+    pub(crate) requested_model: Option<String>,
+    pub(crate) workload: Workload,
+}
+
+/// A run that was taken over from a holder that fell silent.
+#[derive(Debug)]
+pub(crate) struct TakenOver {
+    pub(crate) lease: Lease,
+    pub(crate) workload: Workload,
+    pub(crate) cancel_requested: bool,
+    pub(crate) ingested_seq: i64,
+}
+
+/// What a holder learns whenever it writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) cancel_requested: bool,
+    pub(crate) simulated: bool,
+    pub(crate) event_seq: i64,
+    pub(crate) ingested_seq: i64,
+    pub(crate) running: bool,
+}
+
+/// Takes the oldest waiting run whose server is free.
+pub(crate) async fn claim(pool: &PgPool, owner: Uuid) -> Result<Option<Claimed>, LabError> {
+    let mut tx = pool.begin().await?;
+    // Of the runs of one server only the oldest may go: were it locked by another
+    // worker just now, the next of the same server must not overtake it.
+    let row = sqlx::query!(
+        r#"UPDATE runs SET state = 'running', lease_owner = $1, lease_epoch = lease_epoch + 1,
+               lease_expires_at = now() + $2::float8 * interval '1 second', started_at = now()
+           WHERE id = (
+               SELECT id FROM runs waiting
+               WHERE state = 'queued' AND deleted_at IS NULL
+                 AND NOT EXISTS (
+                     SELECT 1 FROM runs other
+                     WHERE other.endpoint_key = waiting.endpoint_key
+                       AND (other.state = 'running'
+                            OR (other.state = 'queued' AND other.deleted_at IS NULL
+                                AND other.id < waiting.id)))
+               ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
+           RETURNING id, lease_epoch, endpoint_url AS "endpoint_url!",
+               tls AS "tls: Json<TlsTrust>", requested_model,
+               workload AS "workload: Json<Workload>""#,
+        owner,
+        LEASE.as_secs_f64(),
+    )
+    .fetch_optional(&mut *tx)
+    .await;
+    let row = match row {
+        Ok(Some(row)) => row,
+        Ok(None) => return Ok(None),
+        // Another worker has begun on this server in the same moment.
+        Err(sqlx::Error::Database(error)) if error.is_unique_violation() => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let run = RunId(row.id);
+    emit_state(&mut tx, run, RunState::Running).await?;
+    tx.commit().await?;
+    Ok(Some(Claimed {
+        lease: Lease {
+            run,
+            owner,
+            epoch: row.lease_epoch,
+        },
+        endpoint: row
+            .endpoint_url
+            .parse()
+            .map_err(|error| LabError::internal("reading a stored address", error))?,
+        tls: row.tls.0,
+        requested_model: row.requested_model,
+        workload: row.workload.0,
+    }))
+}
+
+/// Runs that are marked as running although nobody drives them: those of this
+/// very instance from before a restart, at once; others when their lease lapsed.
+/// `driven` are the runs that this process does drive.
+pub(crate) async fn abandoned(
+    pool: &PgPool,
+    owner: Uuid,
+    own_only: bool,
+    driven: &[i64],
+) -> Result<Vec<(RunId, i64)>, LabError> {
+    let rows = sqlx::query!(
+        "SELECT id, lease_epoch FROM runs
+         WHERE state = 'running' AND id <> ALL($3)
+           AND (($2 AND lease_owner = $1) OR (NOT $2 AND lease_expires_at < now()))
+         ORDER BY id",
+        owner,
+        own_only,
+        driven,
+    )
+    .fetch_all(pool)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| (RunId(row.id), row.lease_epoch))
+        .collect())
+}
+
+/// Takes a run over from a silent holder; none if somebody else was quicker, or
+/// the holder has reported after all. A run that is over may be taken over only
+/// as *interrupted*, to bring in what its meter had still written.
+pub(crate) async fn take_over(
+    pool: &PgPool,
+    owner: Uuid,
+    run: RunId,
+    epoch: i64,
+) -> Result<Option<TakenOver>, LabError> {
+    let row = sqlx::query!(
+        r#"UPDATE runs SET lease_owner = $1, lease_epoch = lease_epoch + 1,
+               lease_expires_at = now() + $2::float8 * interval '1 second'
+           WHERE id = $3 AND lease_epoch = $4 AND deleted_at IS NULL
+             AND (state = 'interrupted'
+                  OR (state = 'running' AND (lease_owner = $1 OR lease_expires_at < now())))
+           RETURNING lease_epoch, workload AS "workload: Json<Workload>",
+               cancel_requested_at IS NOT NULL AS "cancel_requested!", ingested_seq"#,
+        owner,
+        LEASE.as_secs_f64(),
+        run.0,
+        epoch,
+    )
+    .fetch_optional(pool)
+    .await?;
+    Ok(row.map(|row| TakenOver {
+        lease: Lease {
+            run,
+            owner,
+            epoch: row.lease_epoch,
+        },
+        workload: row.workload.0,
+        cancel_requested: row.cancel_requested,
+        ingested_seq: row.ingested_seq,
+    }))
+}
+
+/// The fence before every write of a worker: locks the run for the transaction,
+/// and moves the lease on.
+///
+/// # Errors
+/// [`LabError::LeaseLost`] if somebody has taken the run over.
+pub(crate) async fn hold(connection: &mut PgConnection, lease: &Lease) -> Result<Held, LabError> {
+    sqlx::query_as!(
+        Held,
+        r#"UPDATE runs SET lease_expires_at = now() + $4::float8 * interval '1 second'
+           WHERE id = $1 AND lease_epoch = $2 AND lease_owner = $3
+           RETURNING cancel_requested_at IS NOT NULL AS "cancel_requested!", simulated,
+               event_seq, ingested_seq, state = 'running' AS "running!""#,
+        lease.run.0,
+        lease.epoch,
+        lease.owner,
+        LEASE.as_secs_f64(),
+    )
+    .fetch_optional(connection)
+    .await?
+    .ok_or(LabError::LeaseLost)
+}
+
+/// Ends a run that is held. What it ended as is final.
+pub(crate) async fn end(
+    connection: &mut PgConnection,
+    lease: &Lease,
+    state: RunState,
+    reason: Option<&str>,
+    finished_at: Option<OffsetDateTime>,
+) -> Result<(), LabError> {
+    let ended = sqlx::query!(
+        "UPDATE runs SET state = $4, reason = $5, finished_at = coalesce($6, now()),
+             lease_expires_at = NULL, progress = NULL
+         WHERE id = $1 AND lease_epoch = $2 AND lease_owner = $3 AND state = 'running'",
+        lease.run.0,
+        lease.epoch,
+        lease.owner,
+        state.word(),
+        reason,
+        finished_at,
+    )
+    .execute(&mut *connection)
+    .await?;
+    if ended.rows_affected() == 0 {
+        return Err(LabError::LeaseLost);
+    }
+    // The key has done its work.
+    sqlx::query!("DELETE FROM secrets WHERE run_id = $1", lease.run.0)
+        .execute(&mut *connection)
+        .await?;
+    emit_state(connection, lease.run, state).await
+}
+
+/// What the heartbeat has learnt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Beat {
+    pub(crate) cancel_requested: bool,
+    pub(crate) lost: bool,
+}
+
+/// Reports for a lease until it is dropped.
+pub(crate) struct Heartbeat {
+    task: JoinHandle<()>,
+    beat: watch::Receiver<Beat>,
+}
+
+impl Heartbeat {
+    /// Begins to report.
+    pub(crate) fn start(lab: &Lab, lease: Lease) -> Self {
+        let (sender, beat) = watch::channel(Beat::default());
+        let task = tokio::spawn(report(lab.0.pool.clone(), lease, lab.live(), sender));
+        Self { task, beat }
+    }
+
+    /// What was learnt last.
+    pub(crate) fn now(&self) -> Beat {
+        *self.beat.borrow()
+    }
+
+    /// Waits until the run is cancelled or lost.
+    pub(crate) async fn trouble(&self) {
+        let mut beat = self.beat.clone();
+        if beat
+            .wait_for(|beat| beat.cancel_requested || beat.lost)
+            .await
+            .is_err()
+        {
+            // The reporting task has ended, which it does only when lost.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl Drop for Heartbeat {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn report(
+    pool: PgPool,
+    lease: Lease,
+    mut live: broadcast::Receiver<LiveEvent>,
+    sender: watch::Sender<Beat>,
+) {
+    let mut clock = tokio::time::interval(BEAT);
+    clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut deaf = false;
+    loop {
+        tokio::select! {
+            _ = clock.tick() => {}
+            // A cancellation is announced: no need to wait for the next beat.
+            heard = live.recv(), if !deaf => match heard {
+                Ok(event) if event.run != lease.run
+                    || !matches!(event.kind, LiveKind::State { .. }) => continue,
+                Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => deaf = true,
+            },
+        }
+        let beat = async {
+            let mut connection = pool.acquire().await?;
+            hold(&mut connection, &lease).await
+        };
+        // An outage is waited out: until the lease lapses, nothing is lost.
+        match tokio::time::timeout(LEASE / 2, beat).await {
+            Ok(Ok(held)) => {
+                sender.send_if_modified(|beat| {
+                    let news = held.cancel_requested && !beat.cancel_requested;
+                    beat.cancel_requested |= held.cancel_requested;
+                    news
+                });
+            }
+            Ok(Err(LabError::LeaseLost)) => {
+                sender.send_modify(|beat| beat.lost = true);
+                return;
+            }
+            Ok(Err(error)) => tracing::debug!(run = %lease.run, %error, "a heartbeat failed"),
+            Err(_) => tracing::debug!(run = %lease.run, "a heartbeat took too long"),
+        }
+    }
+}

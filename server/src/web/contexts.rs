@@ -1,0 +1,19 @@
+//! What pages and server functions find in their context.
+
+use http::{HeaderValue, header::CACHE_CONTROL};
+use leptos::prelude::{provide_context, use_context};
+use leptos_axum::ResponseOptions;
+
+use super::Site;
+
+/// Provides the contexts; runs for every page and every server function. A page
+/// sends its own content-security policy, because it knows its nonce.
+pub(crate) fn provide(site: &Site) {
+    provide_context(site.lab.clone());
+    provide_context(site.actor);
+    provide_context(site.assets());
+    provide_context(site.surface);
+    if let Some(response) = use_context::<ResponseOptions>() {
+        response.insert_header(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+}

@@ -1,0 +1,225 @@
+//! What an open page hears: `GET /events`, a stream of live events.
+//!
+//! With `?run=ID` all events of that run; without it the changes of state of all
+//! runs. Each carries the id `run:seq`; a browser that comes back with the last one
+//! it saw (`Last-Event-ID`) first gets what it missed of that run. A reader that
+//! falls behind is cut off rather than given a stream with holes: its browser comes
+//! back by itself.
+
+use std::{convert::Infallible, time::Duration};
+
+use axum::{
+    extract::{Query, State},
+    response::sse::{Event, KeepAlive, Sse},
+};
+use futures::{Stream, StreamExt, stream};
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use tokdyno_domain::{
+    access::{Capability, authorise},
+    ids::RunId,
+    live::{LiveEvent, LiveKind},
+};
+use tokio::sync::broadcast::{Receiver, error::RecvError};
+
+use super::{Problem, Site};
+
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const COME_BACK_AFTER: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Which {
+    run: Option<RunId>,
+}
+
+pub(crate) async fn events(
+    State(site): State<Site>,
+    Query(which): Query<Which>,
+    headers: HeaderMap,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
+    authorise(&site.actor, Capability::Read)?;
+    // Subscribed before the past is read, so that nothing falls between the two.
+    let live = site.lab.live();
+    let seen = last_seen(&headers, which.run)?;
+    let past = match (which.run, seen) {
+        (Some(run), Some(seq)) => site.lab.events_after(run, seq).await?,
+        _ => Vec::new(),
+    };
+    let reader = Reader {
+        run: which.run,
+        seen: seen.unwrap_or(0),
+    };
+    let greeting = stream::once(async { Event::default().retry(COME_BACK_AFTER).comment("open") });
+    let events = greeting
+        .chain(following(reader, past, live))
+        .take_until(site.ending.come())
+        .map(Ok);
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
+}
+
+/// The sequence number after which to go on, if the browser names an event of this run.
+fn last_seen(headers: &HeaderMap, run: Option<RunId>) -> Result<Option<i64>, Problem> {
+    let (Some(run), Some(id)) = (run, headers.get("last-event-id")) else {
+        return Ok(None);
+    };
+    let unreadable = || {
+        Problem::new(
+            StatusCode::BAD_REQUEST,
+            "The header Last-Event-ID does not read `run:number`. Leave it out to begin anew.",
+        )
+    };
+    let (of, seq) = id
+        .to_str()
+        .ok()
+        .and_then(|id| id.split_once(':'))
+        .ok_or_else(unreadable)?;
+    let of: RunId = of.parse().map_err(|_| unreadable())?;
+    let seq: i64 = seq.parse().map_err(|_| unreadable())?;
+    Ok((of == run).then_some(seq))
+}
+
+/// Who listens, and how far it has come.
+struct Reader {
+    run: Option<RunId>,
+    seen: i64,
+}
+
+impl Reader {
+    /// Is this event for the reader and new to it? Progress is never old.
+    fn wants(&mut self, event: &LiveEvent) -> bool {
+        match (self.run, &event.kind) {
+            (None, kind) => matches!(kind, LiveKind::State { .. }),
+            (Some(run), _) if run != event.run => false,
+            (Some(_), LiveKind::Progress(_)) => true,
+            (Some(_), _) => {
+                let new = event.seq > self.seen;
+                self.seen = self.seen.max(event.seq);
+                new
+            }
+        }
+    }
+}
+
+fn following(
+    reader: Reader,
+    past: Vec<LiveEvent>,
+    live: Receiver<LiveEvent>,
+) -> impl Stream<Item = Event> {
+    let past = past.into_iter().collect::<std::collections::VecDeque<_>>();
+    stream::unfold(
+        (reader, past, live),
+        |(mut reader, mut past, mut live)| async move {
+            loop {
+                let event = match past.pop_front() {
+                    Some(event) => event,
+                    None => match live.recv().await {
+                        Ok(event) => event,
+                        Err(RecvError::Lagged(_) | RecvError::Closed) => return None,
+                    },
+                };
+                if reader.wants(&event)
+                    && let Ok(data) = serde_json::to_string(&event)
+                {
+                    let id = format!("{}:{}", event.run, event.seq);
+                    return Some((Event::default().id(id).data(data), (reader, past, live)));
+                }
+            }
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use tokdyno_domain::{
+        meter::{Phase, Progress},
+        run::RunState,
+    };
+
+    use super::*;
+
+    fn state(run: i64, seq: i64) -> LiveEvent {
+        LiveEvent {
+            run: RunId(run),
+            seq,
+            kind: LiveKind::State {
+                state: RunState::Running,
+            },
+        }
+    }
+
+    fn progress(run: i64, seq: i64) -> LiveEvent {
+        LiveEvent {
+            run: RunId(run),
+            seq,
+            kind: LiveKind::Progress(Progress {
+                stage: 0,
+                stages: 1,
+                phase: Phase::Measuring,
+                done: 1,
+                failed: 0,
+                planned: None,
+                in_flight: 1,
+                current_tps: None,
+                elapsed_s: 1.0,
+                left_s: None,
+            }),
+        }
+    }
+
+    #[test]
+    fn a_run_reader_gets_each_event_of_its_run_once() {
+        let mut reader = Reader {
+            run: Some(RunId(1)),
+            seen: 2,
+        };
+        assert!(!reader.wants(&state(1, 2)), "seen before");
+        assert!(reader.wants(&progress(1, 2)), "progress is never old");
+        assert!(reader.wants(&state(1, 3)));
+        assert!(!reader.wants(&state(1, 3)), "twice");
+        assert!(!reader.wants(&state(2, 9)), "another run");
+    }
+
+    #[test]
+    fn a_reader_of_all_runs_gets_states_alone() {
+        let mut reader = Reader { run: None, seen: 0 };
+        assert!(reader.wants(&state(1, 5)) && reader.wants(&state(2, 1)));
+        assert!(!reader.wants(&progress(1, 6)));
+    }
+
+    #[test]
+    fn the_last_seen_event_must_be_of_the_same_run() {
+        let mut headers = HeaderMap::new();
+        let seen = |headers: &HeaderMap| last_seen(headers, Some(RunId(7)));
+        assert_eq!(seen(&headers), Ok(None));
+        for (id, expected) in [("7:12", Ok(Some(12))), ("8:12", Ok(None))] {
+            headers.insert("last-event-id", id.parse().expect("a value"));
+            assert_eq!(seen(&headers), expected);
+        }
+        for id in ["12", "x:1", "7:"] {
+            headers.insert("last-event-id", id.parse().expect("a value"));
+            assert!(seen(&headers).is_err(), "{id}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_past_comes_first_and_a_slow_reader_is_cut_off() {
+        let (sender, live) = tokio::sync::broadcast::channel(2);
+        let reader = Reader {
+            run: Some(RunId(1)),
+            seen: 0,
+        };
+        for seq in 2..=3 {
+            sender.send(state(1, seq)).expect("sent");
+        }
+        let stream = following(reader, vec![state(1, 1), state(1, 2)], live);
+        futures::pin_mut!(stream);
+        // 1 and 2 from the past, 2 not again, then 3.
+        for _ in 0..3 {
+            assert!(stream.next().await.is_some());
+        }
+        for seq in 4..=9 {
+            sender.send(state(1, seq)).expect("sent");
+        }
+        assert!(stream.next().await.is_none(), "fell behind");
+    }
+}

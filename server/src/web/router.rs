@@ -1,0 +1,110 @@
+//! Which address leads where.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::DefaultBodyLimit,
+    middleware::{from_fn, from_fn_with_state},
+    routing::{any, get, post},
+};
+use leptos_axum::{AxumRouteListing, LeptosRoutes, generate_route_list};
+use tokdyno_app::{App, shell};
+
+use super::{Problem, Site, api, contexts, dev, events, exports, health, problem};
+use crate::safety::{body, headers, hosts, origin};
+
+/// The whole program.
+pub(crate) fn full(site: Site, names: Arc<hosts::OwnNames>) -> Router {
+    let bounded = Router::new()
+        .route("/api/v1/import", post(api::import))
+        .route("/api/v1/runs", get(api::runs).post(api::queue))
+        .route("/api/v1/runs/{id}", get(api::run))
+        .route("/api/v1/runs/{id}/cancel", post(api::cancel))
+        .route("/api/v1/{*rest}", any(not_found))
+        .route("/healthz", get(health::up))
+        .route("/readyz", get(health::ready))
+        .merge(pages(&site, generate_route_list(App)))
+        .layer(from_fn_with_state(site.clone(), exports::intercept))
+        .layer(from_fn(problem::in_time));
+    let mut endless = Router::new().route("/events", get(events::events));
+    if dev::is_on() {
+        endless = endless.route("/dev/reload", get(dev::reload));
+    }
+    let router = bounded.merge(endless).merge(site.store.routes());
+    guarded(router, site, Some(names))
+}
+
+/// Shared links and what their page loads; nothing else is there.
+pub(crate) fn shared(site: Site) -> Router {
+    let shared_pages = generate_route_list(App)
+        .into_iter()
+        .filter(|route| route.path().starts_with("/c/"))
+        .collect();
+    let page = Router::new()
+        .merge(pages_alone(&site, shared_pages))
+        .fallback(not_found)
+        .layer(from_fn_with_state(site.clone(), exports::intercept))
+        .layer(from_fn(problem::in_time));
+    let router = page.merge(site.store.routes());
+    // The links are the secret and whoever has one may read it, so the name by
+    // which this listener is reached does not matter.
+    guarded(router, site, None)
+}
+
+/// The pages, the server functions, and the page for unknown addresses.
+fn pages(site: &Site, routes: Vec<AxumRouteListing>) -> Router<Site> {
+    let with = site.clone();
+    let contexts = move || contexts::provide(&with);
+    let options = site.options.clone();
+    let document = move || shell(options.clone());
+    Router::new()
+        .leptos_routes_with_context(site, routes, contexts.clone(), document.clone())
+        .fallback(leptos_axum::render_app_async_with_context(
+            contexts, document,
+        ))
+        .layer(from_fn_with_state(site.clone(), problem::database_first))
+}
+
+/// The pages without the server functions.
+fn pages_alone(site: &Site, routes: Vec<AxumRouteListing>) -> Router<Site> {
+    let with = site.clone();
+    let options = site.options.clone();
+    let handler = leptos_axum::render_app_async_with_context(
+        move || contexts::provide(&with),
+        move || shell(options.clone()),
+    );
+    routes
+        .into_iter()
+        .fold(Router::new(), |router, route| {
+            router.route(route.path(), get(handler.clone()))
+        })
+        .layer(from_fn_with_state(site.clone(), problem::database_first))
+}
+
+async fn not_found() -> Problem {
+    Problem::not_found()
+}
+
+/// Puts the layers around a router that every request passes; the last named is
+/// the outermost.
+fn guarded(router: Router<Site>, site: Site, names: Option<Arc<hosts::OwnNames>>) -> Router {
+    let mut router = router
+        .layer(from_fn_with_state(
+            site.clone(),
+            problem::not_while_stopping,
+        ))
+        // `body::guard` sets the bounds; axum's own would refuse files of 2 MB.
+        .layer(DefaultBodyLimit::disable())
+        .layer(from_fn(body::guard));
+    if let Some(names) = names {
+        router = router
+            .layer(from_fn_with_state(names.clone(), origin::guard))
+            .layer(from_fn_with_state(names, hosts::guard));
+    }
+    router
+        .layer(from_fn(problem::despite_panics))
+        .layer(from_fn_with_state(site.clone(), problem::pages_for_people))
+        .layer(from_fn(headers::add))
+        .with_state(site)
+}
