@@ -18,7 +18,7 @@ test.beforeAll(async ({ playwright }) => {
   const api = await playwright.request.newContext({ baseURL: tokdyno.url });
   const reply = await api.post("/api/fn/share", {
     headers: { Origin: tokdyno.url },
-    data: { query: { runs: [1, 2] }, title: "vLLM or SGLang?" },
+    form: { "query[runs][0]": 1, "query[runs][1]": 2, title: "vLLM or SGLang?" },
   });
   expect(reply.ok(), await reply.text()).toBe(true);
   frozen = await reply.json();

@@ -475,8 +475,9 @@ mod tests {
             .contains("ends before it begins")
         );
         assert!(
-            refused(edited(|value| value["stages"][0]["records"][0]["record"]
-                ["sent_ns"] = u64::MAX.into()))
+            refused(edited(
+                |value| value["stages"][0]["records"][0]["record"]["sent_ns"] = u64::MAX.into()
+            ))
             .contains("no measurement reaches")
         );
     }
