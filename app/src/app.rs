@@ -3,8 +3,8 @@
 use leptos::prelude::*;
 use leptos_meta::{Title, provide_meta_context};
 use leptos_router::{
-    SsrMode,
-    components::{Route, Router, Routes},
+    Lazy, SsrMode,
+    components::{FlatRoutes, Route, Router},
     path,
 };
 
@@ -12,8 +12,8 @@ use crate::{
     browser,
     components::layout::{Footer, Header},
     pages::{
-        board::BoardPage, compare::ComparePage, frozen::FrozenPage, new_run::NewRunPage,
-        not_found::NotFoundPage, run::RunPage, runs::RunsPage,
+        lazy::{Board, Compare, Frozen, NewRun, Run, Runs},
+        not_found::NotFoundPage,
     },
 };
 
@@ -40,14 +40,14 @@ pub fn App() -> impl IntoView {
             </a>
             <Header surface=surface/>
             <main id="main" class="page" tabindex="-1">
-                <Routes fallback=NotFoundPage>
-                    <Route path=path!("/") view=BoardPage ssr=SsrMode::Async/>
-                    <Route path=path!("/runs") view=RunsPage ssr=SsrMode::Async/>
-                    <Route path=path!("/runs/new") view=NewRunPage ssr=SsrMode::Async/>
-                    <Route path=path!("/runs/:id") view=RunPage ssr=SsrMode::Async/>
-                    <Route path=path!("/compare") view=ComparePage ssr=SsrMode::Async/>
-                    <Route path=path!("/c/:slug") view=FrozenPage ssr=SsrMode::Async/>
-                </Routes>
+                <FlatRoutes fallback=NotFoundPage>
+                    <Route path=path!("/") view={Lazy::<Board>::new()} ssr=SsrMode::Async/>
+                    <Route path=path!("/runs") view={Lazy::<Runs>::new()} ssr=SsrMode::Async/>
+                    <Route path=path!("/runs/new") view={Lazy::<NewRun>::new()} ssr=SsrMode::Async/>
+                    <Route path=path!("/runs/:id") view={Lazy::<Run>::new()} ssr=SsrMode::Async/>
+                    <Route path=path!("/compare") view={Lazy::<Compare>::new()} ssr=SsrMode::Async/>
+                    <Route path=path!("/c/:slug") view={Lazy::<Frozen>::new()} ssr=SsrMode::Async/>
+                </FlatRoutes>
             </main>
             <Footer/>
         </Router>

@@ -27,10 +27,25 @@ pub use error::AppError;
 #[cfg(feature = "ssr")]
 pub use shell::shell;
 
+// rustdoc does not get the flag, and does not need it.
+#[cfg(not(any(erase_components, doc, doctest)))]
+compile_error!(
+    "Server and browser only agree with `--cfg erase_components`, which .cargo/config.toml sets: \
+     the variable RUSTFLAGS takes its place and must name it too."
+);
+
 /// Makes the server's page live; called by the page's own script.
 #[cfg(feature = "hydrate")]
 #[wasm_bindgen::prelude::wasm_bindgen]
-pub fn hydrate() {
+pub async fn hydrate() {
+    let path = leptos::prelude::window().location().pathname();
+    // Without its code the page stays as the server made it: it reads, and links work.
+    if pages::lazy::preload(&path.unwrap_or_default())
+        .await
+        .is_err()
+    {
+        return;
+    }
     leptos::mount::hydrate_body(App);
     // Controls that are only needed without scripts step back from here on.
     if let Some(root) = browser::root() {

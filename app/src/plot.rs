@@ -96,17 +96,32 @@ pub fn keep_drawn(
     });
 }
 
-/// The figure as a PNG, as a `data:` address, on the page's ground.
+/// The figure as a PNG, as a `data:` address, on the page's ground and under its title.
 ///
 /// # Errors
 /// plotly.js could not be loaded or could not draw.
-pub async fn png(figure: &str) -> Result<String, JsValue> {
+pub async fn png(figure: &str, title: &str) -> Result<String, JsValue> {
     load().await?;
     let figure = coloured(figure)?;
     let layout = Reflect::get(&figure, &"layout".into())?;
     let surface = JsValue::from_str(&colour("--surface"));
     Reflect::set(&layout, &"paper_bgcolor".into(), &surface)?;
     Reflect::set(&layout, &"plot_bgcolor".into(), &surface)?;
+    // In the page the title stands above the chart; plotly reads some mark-up.
+    let text = title.replace('&', "&amp;").replace('<', "&lt;");
+    let heading =
+        serde_json::json!({ "text": text, "x": 0.02, "xanchor": "left", "font": { "size": 20 } });
+    Reflect::set(
+        &layout,
+        &"title".into(),
+        &JSON::parse(&heading.to_string())?,
+    )?;
+    let margin = serde_json::json!({ "t": 80, "r": 40, "l": 80, "b": 60 });
+    Reflect::set(
+        &layout,
+        &"margin".into(),
+        &JSON::parse(&margin.to_string())?,
+    )?;
     let (width, height, scale) = PNG;
     let options = Object::new();
     for (key, value) in [

@@ -129,7 +129,8 @@ pub fn Chart(
                     <summary>"Table"</summary>
                     <ChartTable spec=spec/>
                 </details>
-                <ChartTools id=id base=base query=query figure=figure revision=revision drawn=drawn/>
+                <ChartTools id=id base=base query=query title=title
+                    figure=figure revision=revision drawn=drawn/>
             </div>
         </figure>
     }
@@ -141,6 +142,7 @@ fn ChartTools(
     id: String,
     base: Option<String>,
     query: String,
+    #[prop(into)] title: Signal<String>,
     #[prop(into)] figure: Signal<String>,
     revision: RwSignal<u32>,
     drawn: RwSignal<bool>,
@@ -150,7 +152,7 @@ fn ChartTools(
     let save = move |_| {
         let name = name.clone();
         spawn_local(async move {
-            let done = save_png(&figure.get_untracked(), &name).await;
+            let done = save_png(&figure.get_untracked(), &title.get_untracked(), &name).await;
             let _ = failed.try_set(!done);
         });
     };
@@ -293,10 +295,10 @@ fn draw_in_browser(
 }
 
 /// Saves the figure as a picture; whether that was possible.
-async fn save_png(figure: &str, name: &str) -> bool {
+async fn save_png(figure: &str, title: &str, name: &str) -> bool {
     #[cfg(feature = "hydrate")]
     {
-        match crate::plot::png(figure).await {
+        match crate::plot::png(figure, title).await {
             Ok(address) => {
                 crate::browser::save_as(&address, name);
                 true
@@ -306,7 +308,7 @@ async fn save_png(figure: &str, name: &str) -> bool {
     }
     #[cfg(not(feature = "hydrate"))]
     {
-        let _ = (figure, name);
+        let _ = (figure, title, name);
         std::future::ready(false).await
     }
 }

@@ -4,7 +4,6 @@ use leptos::{form::ActionForm, prelude::*};
 use leptos_meta::Title;
 use leptos_router::{
     NavigateOptions,
-    components::Form,
     hooks::{use_navigate, use_query_map},
 };
 use tokdyno_domain::{
@@ -17,8 +16,8 @@ use crate::{
     api::{self, LoadFounding},
     components::{
         Chart, ChartSkeleton, EmptyState, EngineName, ErrorBanner, ErrorNote, EstablishedBadge,
-        EstimateCell, FlagNote, Glyph, Icon, ImportDrop, RelativeTime, Skeleton, SourceBadge,
-        TableBox,
+        EstimateCell, FlagNote, Glyph, Icon, ImportDrop, PickForm, RelativeTime, Skeleton,
+        SourceBadge, TableBox,
     },
     query,
 };
@@ -390,7 +389,7 @@ fn Rows(rows: Vec<BoardRow>, concurrency: Option<u32>, metric: ThroughputMetric)
     view! {
         <section class="section">
             <h2>"Configurations"</h2>
-            <Form method="GET" action="/compare">
+            <PickForm>
                 <TableBox label="Configurations">
                     <table class="data board-table">
                         <thead>
@@ -422,7 +421,7 @@ fn Rows(rows: Vec<BoardRow>, concurrency: Option<u32>, metric: ThroughputMetric)
                     </button>
                     <span class="muted">"Two to twelve; the first is the baseline."</span>
                 </p>
-            </Form>
+            </PickForm>
         </section>
     }
     .into_any()

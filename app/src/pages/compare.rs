@@ -2,7 +2,7 @@
 
 use leptos::{form::ActionForm, prelude::*};
 use leptos_meta::Title;
-use leptos_router::{components::Form, hooks::use_query_map};
+use leptos_router::hooks::use_query_map;
 use tokdyno_domain::{
     comparison::RUNS,
     ids::{ComparisonSlug, RunId},
@@ -17,8 +17,8 @@ use crate::{
     browser,
     components::{
         CloseButton, CopyButton, Dialog, DialogButton, EmptyState, EngineName, ErrorBanner,
-        ErrorNote, EstimateCell, Glyph, Icon, RelativeTime, Skeleton, SourceBadge, StateBadge,
-        TableBox,
+        ErrorNote, EstimateCell, Glyph, Icon, PickForm, RelativeTime, Skeleton, SourceBadge,
+        StateBadge, TableBox,
         comparison::{Comparison, Ties},
     },
     query,
@@ -295,7 +295,7 @@ fn Recent(runs: Vec<RunSummary>, ticked: Vec<RunId>) -> impl IntoView {
         })
         .collect_view();
     view! {
-        <Form method="GET" action="/compare">
+        <PickForm>
             <TableBox label="Recent runs">
                 <table class="data">
                     <thead>
@@ -325,6 +325,6 @@ fn Recent(runs: Vec<RunSummary>, ticked: Vec<RunId>) -> impl IntoView {
                 </button>
                 <span class="muted">"The first ticked one is the baseline; it can be changed."</span>
             </p>
-        </Form>
+        </PickForm>
     }
 }

@@ -63,8 +63,8 @@ fn assemble(profile: Profile, code: &bundle::Code, plotly: &Asset) -> Result<()>
     let css = style_sheet(&root().join("style"))?;
     // Pages of the last build are still open somewhere, and load what it named.
     let mut kept = manifest::named_by_last(&site);
-    for snippet in &code.snippets {
-        kept.extend(snippet.write(&site, profile)?);
+    for part in &code.parts {
+        kept.extend(part.write(&site, profile)?);
     }
     let public = public_files(&root().join("public"))?;
     for file in &public {
@@ -82,7 +82,7 @@ fn assemble(profile: Profile, code: &bundle::Code, plotly: &Asset) -> Result<()>
             css: css.path.clone(),
             plotly: plotly.path.clone(),
         },
-        &code.snippets,
+        &code.parts,
         &public,
     )?;
     kept.insert(manifest.write(&site)?);

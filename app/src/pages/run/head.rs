@@ -69,7 +69,7 @@ fn Facts(data: RunData) -> impl IntoView {
         )
     });
     let created = data.summary(|summary| summary.created_at);
-    let span = data.summary(|summary| (summary.started_at, summary.finished_at));
+    let span = data.summary(took);
     view! {
         <dl class="facts">
             <div>
@@ -109,7 +109,7 @@ fn Facts(data: RunData) -> impl IntoView {
             </div>
             <div>
                 <dt>"Took"</dt>
-                <dd>{move || took(span.get())}</dd>
+                <dd>{move || span.get()}</dd>
             </div>
         </dl>
     }
@@ -250,13 +250,19 @@ pub(in crate::pages) fn engine_title(summary: &RunSummary) -> String {
 }
 
 /// How long it ran, or when it began.
-fn took(span: (Option<Timestamp>, Option<Timestamp>)) -> String {
-    match span {
+fn took(summary: &RunSummary) -> String {
+    span(summary.state, summary.started_at, summary.finished_at)
+}
+
+fn span(state: RunState, started: Option<Timestamp>, finished: Option<Timestamp>) -> String {
+    match (started, finished) {
         (Some(from), Some(to)) => {
             let seconds = to.0.saturating_sub(from.0) as f64 / 1e6;
             format!("{}, from {}", text::duration(seconds), from.exact())
         }
         (Some(from), None) => format!("running since {}", from.exact()),
+        // Recorded figures say nothing of it, and a cancelled run may never have begun.
+        (None, _) if state.is_over() => "not known".to_owned(),
         (None, _) => "not begun".to_owned(),
     }
 }
@@ -269,10 +275,14 @@ mod tests {
     fn how_long_it_took() {
         let at = |seconds: i64| Some(Timestamp(1_795_968_039_000_000 + seconds * 1_000_000));
         assert_eq!(
-            took((at(0), at(75))),
+            span(RunState::Finished, at(0), at(75)),
             "1 min 15 s, from 2026-11-29 16:00 UTC"
         );
-        assert_eq!(took((at(0), None)), "running since 2026-11-29 16:00 UTC");
-        assert_eq!(took((None, None)), "not begun");
+        assert_eq!(
+            span(RunState::Running, at(0), None),
+            "running since 2026-11-29 16:00 UTC"
+        );
+        assert_eq!(span(RunState::Queued, None, None), "not begun");
+        assert_eq!(span(RunState::Finished, None, None), "not known");
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn Levels(data: RunData) -> impl IntoView {
                                 <th scope="col" class="num">"Failed"</th>
                             </tr>
                         </thead>
-                        <tbody>{move || levels.get().into_iter().map(row).collect_view()}</tbody>
+                        <tbody>{move || levels.with(|levels| levels.iter().map(row).collect_view())}</tbody>
                     </table>
                 </TableBox>
                 <p class="muted">
@@ -41,7 +41,7 @@ pub(super) fn Levels(data: RunData) -> impl IntoView {
     }
 }
 
-fn row(level: LevelView) -> impl IntoView {
+fn row(level: &LevelView) -> impl IntoView + use<> {
     let doubtful = level.disputed || !level.flags.is_empty();
     view! {
         <tr class:doubtful=doubtful>

@@ -1,7 +1,11 @@
 //! Every stage by itself: a load level in one repeat, with its distributions.
 
 use leptos::prelude::*;
-use tokdyno_domain::{metrics::Distribution, text, views::run::StageView};
+use tokdyno_domain::{
+    metrics::{Distribution, StageFlag},
+    text,
+    views::run::StageView,
+};
 
 use super::data::RunData;
 use crate::components::table::TableBox;
@@ -69,7 +73,7 @@ pub(super) fn Stages(data: RunData) -> impl IntoView {
                         </thead>
                         <tbody>
                             {move || {
-                                stages.get().into_iter().flat_map(distributions).collect_view()
+                                stages.with(|stages| stages.iter().flat_map(distributions).collect_view())
                             }}
                         </tbody>
                     </table>
@@ -83,7 +87,7 @@ pub(super) fn Stages(data: RunData) -> impl IntoView {
 }
 
 fn row(stage: StageView) -> impl IntoView {
-    let mut remarks: Vec<String> = stage.flags.iter().map(|flag| flag.sentence()).collect();
+    let mut remarks: Vec<String> = stage.flags.iter().map(StageFlag::sentence).collect();
     remarks.extend(stage.remark);
     if stage.disputed {
         remarks.push("Notes disagree about this figure.".to_owned());
@@ -107,7 +111,7 @@ fn row(stage: StageView) -> impl IntoView {
     }
 }
 
-fn distributions(stage: StageView) -> Vec<AnyView> {
+fn distributions(stage: &StageView) -> Vec<AnyView> {
     let name = format!("{}, repeat {}", stage.kind, stage.repeat + 1);
     [
         ("TTFT, ms", stage.ttft_ms),

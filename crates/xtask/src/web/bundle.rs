@@ -1,8 +1,12 @@
-//! The code of the bundle: cargo, then wasm-bindgen, then wasm-opt.
+//! The code of the bundle: cargo, then wasm-split, wasm-bindgen and wasm-opt.
+//!
+//! The parts refer to each other by name, so they keep their names and lie in a
+//! folder that carries the hash of them all.
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use wasm_bindgen_cli_support::Bindgen;
 
 use super::Profile;
@@ -25,14 +29,25 @@ const WASM_FEATURES: &[&str] = &[
 ];
 
 /// Changes whenever the steps below do, so that old results are not used.
-const RECIPE: &[u8] = b"wasm-bindgen 0.2.130, binaryen 132, recipe 1";
+const RECIPE: &[u8] = b"wasm-bindgen 0.2.130, binaryen 132, wasm-split 0.2.4, recipe 2";
+
+/// The module that starts the program, and what wasm-bindgen calls its code.
+const JS: &str = "tokdyno.js";
+const WASM: &str = "tokdyno_bg.wasm";
+
+/// Tells from what the files beside it were made.
+const KEY: &str = "key";
+
+/// The module that loads the parts.
+const LOADER: &str = "parts.js";
 
 /// The compiled part of the bundle.
 pub(super) struct Code {
     pub(super) js: Asset,
     pub(super) wasm: Asset,
-    /// Scripts that crates carry along; the js imports them.
-    pub(super) snippets: Vec<Asset>,
+    /// What these two load by themselves: the pages' code, and scripts that crates
+    /// carry along.
+    pub(super) parts: Vec<Asset>,
 }
 
 /// Compiles, binds and shrinks. The last two are skipped where the compiled
@@ -46,7 +61,7 @@ pub(super) fn build(profile: Profile) -> Result<Code> {
         .with_context(|| format!("{} cannot be read", compiled.display()))?;
     let key = short_hash(&[RECIPE, &content]);
     let work = work_dir(profile);
-    let stamp = work.join("key");
+    let stamp = work.join(KEY);
     if std::fs::read_to_string(&stamp).is_ok_and(|last| last == key) {
         println!("The code has not changed.");
         return load(&work);
@@ -55,9 +70,13 @@ pub(super) fn build(profile: Profile) -> Result<Code> {
         std::fs::remove_dir_all(&work)?;
     }
     std::fs::create_dir_all(&work)?;
-    bind(content, profile, &work)?;
-    if profile == Profile::Release {
-        shrink(&work.join("tokdyno_bg.wasm"))?;
+    match profile {
+        Profile::Release => {
+            let main = cut(&content, &work)?;
+            bind(main, profile, &work)?;
+            shrink(&work)?;
+        }
+        Profile::Dev => bind(content, profile, &work)?,
     }
     let code = load(&work)?;
     // Last: a run that was broken off before leaves no key.
@@ -86,33 +105,61 @@ fn compile(profile: Profile) -> Result<PathBuf> {
         Profile::Release => ("wasm-release", "wasm-release"),
         Profile::Dev => ("dev", "debug"),
     };
-    commands::run(
-        cargo()
-            .args(["rustc", "--package", "tokdyno-app", "--lib"])
-            .args(["--crate-type", "cdylib", "--target", TARGET])
-            .args(["--profile", name])
-            .args(["--no-default-features", "--features", "hydrate"]),
-    )?;
+    let mut command = cargo();
+    command
+        .args(["rustc", "--package", "tokdyno-app", "--lib"])
+        .args(["--crate-type", "cdylib", "--target", TARGET])
+        .args(["--profile", name])
+        .args(["--no-default-features", "--features", "hydrate"]);
+    if profile == Profile::Release {
+        // By these the code is cut into parts.
+        command.args(["--", "-Clink-arg=--emit-relocs"]);
+    }
+    commands::run(&mut command)?;
     Ok(target_dir()
         .join(TARGET)
         .join(directory)
         .join("tokdyno_app.wasm"))
 }
 
+/// Puts the code of each page, and what some of them share, into files of their
+/// own in `work`, and returns the rest.
+fn cut(content: &[u8], work: &Path) -> Result<Vec<u8>> {
+    println!("Cutting it into parts …");
+    let main = work.join("main.wasm");
+    let mut options = wasm_split_cli_support::Options::new(content);
+    let link_name = format!("./{LOADER}");
+    let main_module = format!("./{JS}");
+    options.output_dir = work;
+    options.main_out_path = &main;
+    options.link_name = &link_name;
+    options.main_module = &main_module;
+    options.emit_dwarf = false;
+    wasm_split_cli_support::transform(options)
+        .map_err(|error| anyhow!("wasm-split failed: {error:#}"))?;
+    let rest = std::fs::read(&main)?;
+    std::fs::remove_file(&main)?;
+    Ok(rest)
+}
+
 fn bind(content: Vec<u8>, profile: Profile, work: &Path) -> Result<()> {
     println!("Binding it to JavaScript …");
+    let release = profile == Profile::Release;
     let mut bindgen = Bindgen::new();
     bindgen
         .input_bytes("tokdyno", content)
         .web(true)?
         .typescript(false)
-        .remove_name_section(profile == Profile::Release)
+        // The parts import what the linker exports.
+        .keep_lld_exports(release)
+        .remove_name_section(release)
         .remove_producers_section(true)
         .generate(work)
         .context("wasm-bindgen failed")
 }
 
-fn shrink(wasm: &Path) -> Result<()> {
+/// Makes all code in `work` smaller, several files at a time.
+fn shrink(work: &Path) -> Result<()> {
     println!("Shrinking it with wasm-opt …");
     let program = root().join("app/node_modules/.bin/wasm-opt");
     if !program.exists() {
@@ -120,6 +167,31 @@ fn shrink(wasm: &Path) -> Result<()> {
             "wasm-opt is not installed: run `npm ci --ignore-scripts` in app/ (`make setup` does it)"
         );
     }
+    let mut files = files_below(work)?;
+    files.retain(|file| {
+        file.extension()
+            .is_some_and(|extension| extension == "wasm")
+    });
+    let files = Mutex::new(files.into_iter());
+    let next = || files.lock().ok()?.next();
+    let worker = || {
+        while let Some(wasm) = next() {
+            shrink_file(&program, &wasm)?;
+        }
+        Ok(())
+    };
+    let workers = std::thread::available_parallelism()?.get();
+    std::thread::scope(|scope| {
+        let started: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
+        started.into_iter().try_for_each(|worker| {
+            worker
+                .join()
+                .unwrap_or_else(|_| Err(anyhow!("wasm-opt could not be run")))
+        })
+    })
+}
+
+fn shrink_file(program: &Path, wasm: &Path) -> Result<()> {
     let small = wasm.with_extension("small");
     commands::run(
         in_root(program)
@@ -133,45 +205,39 @@ fn shrink(wasm: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Reads what wasm-bindgen wrote, and gives the snippets' folder a hash too.
+/// Reads what the tools wrote, and names the folder it goes to.
 fn load(work: &Path) -> Result<Code> {
-    let read = |name: &str| {
-        let path = work.join(name);
-        std::fs::read(&path).with_context(|| format!("{} cannot be read", path.display()))
-    };
-    let mut js = read("tokdyno.js")?;
-    let wasm = Asset::hashed("tokdyno", "wasm", read("tokdyno_bg.wasm")?);
-    let mut snippets = Vec::new();
-    let directory = work.join("snippets");
-    if directory.is_dir() {
-        let mut files = Vec::new();
-        for file in files_below(&directory)? {
-            let name = file
-                .strip_prefix(&directory)?
-                .to_string_lossy()
-                .into_owned();
-            files.push((name, std::fs::read(&file)?));
+    let mut files = Vec::new();
+    for path in files_below(work)? {
+        let name = path.strip_prefix(work)?.to_string_lossy().into_owned();
+        if name != KEY {
+            let content = std::fs::read(&path)
+                .with_context(|| format!("{} cannot be read", path.display()))?;
+            files.push((name, content));
         }
-        let parts: Vec<&[u8]> = files
-            .iter()
-            .flat_map(|(name, content)| [name.as_bytes(), content])
-            .collect();
-        let folder = format!("snippets-{}", short_hash(&parts));
-        js = String::from_utf8(js)?
-            .replace("./snippets/", &format!("./{folder}/"))
-            .into_bytes();
-        snippets = files
-            .into_iter()
-            .map(|(name, content)| Asset {
-                path: format!("/pkg/{folder}/{name}"),
-                content,
-            })
-            .collect();
     }
+    let parts: Vec<&[u8]> = files
+        .iter()
+        .flat_map(|(name, content)| [name.as_bytes(), content])
+        .collect();
+    let folder = format!("/pkg/{}", short_hash(&parts));
+    let (mut js, mut wasm, mut parts) = (None, None, Vec::new());
+    for (name, content) in files {
+        let asset = Asset {
+            path: format!("{folder}/{name}"),
+            content,
+        };
+        match name.as_str() {
+            JS => js = Some(asset),
+            WASM => wasm = Some(asset),
+            _ => parts.push(asset),
+        }
+    }
+    let missing = |name| format!("{} is missing", work.join(name).display());
     Ok(Code {
-        js: Asset::hashed("tokdyno", "js", js),
-        wasm,
-        snippets,
+        js: js.with_context(|| missing(JS))?,
+        wasm: wasm.with_context(|| missing(WASM))?,
+        parts,
     })
 }
 
@@ -180,21 +246,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn snippets_get_a_hash_and_the_script_follows() {
+    fn the_folder_changes_with_every_part_and_names_stay() {
         let work = tempfile::tempdir().unwrap();
-        let snippets = work.path().join("snippets/app-1");
-        std::fs::create_dir_all(&snippets).unwrap();
-        std::fs::write(snippets.join("inline0.js"), "export {}").unwrap();
-        std::fs::write(work.path().join("tokdyno_bg.wasm"), "w").unwrap();
-        std::fs::write(
-            work.path().join("tokdyno.js"),
-            "import * as a from './snippets/app-1/inline0.js';",
-        )
-        .unwrap();
-        let code = load(work.path()).unwrap();
-        let path = &code.snippets[0].path;
-        let relative = path.strip_prefix("/pkg/").unwrap();
-        let js = String::from_utf8(code.js.content).unwrap();
-        assert!(js.contains(&format!("'./{relative}'")), "{js} {path}");
+        let put = |name: &str, content: &str| std::fs::write(work.path().join(name), content);
+        std::fs::create_dir_all(work.path().join("snippets")).unwrap();
+        put(JS, "import './snippets/a.js'").unwrap();
+        put(WASM, "w").unwrap();
+        put("snippets/a.js", "1").unwrap();
+        put(KEY, "k").unwrap();
+        let one = load(work.path()).unwrap();
+        let folder = one.js.path.strip_suffix("/tokdyno.js").unwrap();
+        assert_eq!(one.wasm.path, format!("{folder}/tokdyno_bg.wasm"));
+        assert_eq!(one.parts.len(), 1, "the key is no part");
+        assert_eq!(one.parts[0].path, format!("{folder}/snippets/a.js"));
+        put("snippets/a.js", "2").unwrap();
+        let two = load(work.path()).unwrap();
+        assert_ne!(one.js.path, two.js.path);
+    }
+
+    #[test]
+    fn code_without_its_main_file_is_refused() {
+        let work = tempfile::tempdir().unwrap();
+        std::fs::write(work.path().join(JS), "").unwrap();
+        let error = load(work.path()).err().unwrap().to_string();
+        assert!(error.contains(WASM), "{error}");
     }
 }

@@ -43,11 +43,12 @@ pub(super) struct Manifest {
     build_id: String,
     #[serde(flatten)]
     names: Names,
-    /// Scripts that the js imports.
-    snippets: Vec<String>,
+    /// What js and wasm load by themselves, the pages' code above all.
+    parts: Vec<String>,
     /// Static files, under their own names: not to be cached for long.
     public: Vec<String>,
-    sizes: BTreeMap<&'static str, Sizes>,
+    /// By the keys above, and by address for `parts`.
+    sizes: BTreeMap<String, Sizes>,
 }
 
 impl Manifest {
@@ -55,16 +56,20 @@ impl Manifest {
     pub(super) fn new(
         site: &Path,
         names: &Names,
-        snippets: &[Asset],
+        parts: &[Asset],
         public: &[Asset],
     ) -> Result<Self> {
         let mut sizes = BTreeMap::new();
         let mut identity: Vec<&[u8]> = Vec::new();
-        for (name, path) in names.each() {
+        let parts = paths(parts);
+        for (_, path) in names.each() {
             identity.push(path.as_bytes());
+        }
+        let of_parts = parts.iter().map(|path| (path.as_str(), path.as_str()));
+        for (name, path) in names.each().into_iter().chain(of_parts) {
             let file = format!("{}{path}", site.display());
             sizes.insert(
-                name,
+                name.to_owned(),
                 Sizes {
                     raw: length(&file)?,
                     gzip: length(&format!("{file}.gz"))?,
@@ -79,7 +84,7 @@ impl Manifest {
         Ok(Self {
             build_id: short_hash(&identity),
             names: names.clone(),
-            snippets: paths(snippets),
+            parts,
             public: paths(public),
             sizes,
         })
@@ -97,7 +102,8 @@ impl Manifest {
     /// Shows the sizes to people.
     pub(super) fn print(&self) {
         println!("{:<44} {:>10} {:>10} {:>10}", "", "raw", "gzip", "brotli");
-        for (name, path) in self.names.each() {
+        let of_parts = self.parts.iter().map(|path| (path.as_str(), path.as_str()));
+        for (name, path) in self.names.each().into_iter().chain(of_parts) {
             if let Some(sizes) = self.sizes.get(name) {
                 println!(
                     "{path:<44} {:>10} {:>10} {:>10}",
@@ -117,11 +123,11 @@ pub(super) fn named_by_last(site: &Path) -> BTreeSet<PathBuf> {
         .ok()
         .and_then(|text| serde_json::from_slice(&text).ok())
         .unwrap_or_default();
-    let snippets = last["snippets"].as_array().into_iter().flatten();
+    let parts = last["parts"].as_array().into_iter().flatten();
     ["js", "wasm", "css", "plotly"]
         .map(|name| &last[name])
         .into_iter()
-        .chain(snippets)
+        .chain(parts)
         .filter_map(|path| path.as_str())
         .flat_map(|path| ["", ".gz", ".br"].map(|ending| format!("{path}{ending}")))
         .map(|path| site.join(path.trim_start_matches('/')))
