@@ -39,7 +39,7 @@ async function startRun(page, server, name, fill = {}) {
   await page.getByLabel("Single-stream requests").fill("3");
   await page.getByLabel("Concurrencies").fill(fill.levels ?? LEVELS);
   await page.getByLabel("Output tokens per request").fill(String(fill.tokens ?? OUTPUT_TOKENS));
-  await page.getByLabel("Repeats").fill("1");
+  await page.getByLabel("Repeats", { exact: true }).fill("1");
   await page.getByRole("button", { name: /^Start/ }).click();
   await page.waitForURL(/\/runs\/\d+$/);
   return Number(page.url().split("/").pop());

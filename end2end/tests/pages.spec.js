@@ -67,7 +67,7 @@ test("pages can be read without WASM", async ({ browser }) => {
   await expect(page.getByText("2,370").first()).toBeVisible();
   await page.goto(`${tokdyno.url}/runs`);
   await page.getByLabel("Text").fill("EAGLE");
-  await page.getByRole("button", { name: "Filter" }).click();
+  await page.getByRole("button", { name: "Show" }).click();
   await expect(page).toHaveURL(/text=EAGLE/);
   await expect(page.getByRole("link", { name: /vLLM baseline/ })).toHaveCount(0);
   await expect(page.getByRole("link", { name: /AQ-MedAI/ })).toBeVisible();
@@ -79,7 +79,7 @@ test("the theme is chosen, kept, and applied before anything is painted", async 
   await hydrated(page);
   const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const light = await background();
-  await page.getByRole("radio", { name: /dark/i }).check({ force: true });
+  await page.getByRole("button", { name: /dark/i }).click();
   await expect.poll(background).not.toBe(light);
   await page.reload();
   expect(await background()).not.toBe(light);

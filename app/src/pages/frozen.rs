@@ -36,12 +36,32 @@ pub fn FrozenPage() -> impl IntoView {
                                 error=error
                                 retry=Callback::new(move |()| frozen.refetch())
                             />
+                            <WayOn/>
                         }
                             .into_any()
                     }
                 }
             })}
         </Transition>
+    }
+}
+
+/// Where to go from a link that shows nothing.
+#[component]
+fn WayOn() -> impl IntoView {
+    match use_context::<Surface>().unwrap_or_default() {
+        Surface::Full => view! {
+            <p>
+                <a href="/compare">"Make a new comparison"</a>
+                " or go to the "
+                <a href="/">"Board"</a>
+                "."
+            </p>
+        }
+        .into_any(),
+        Surface::Shared => {
+            view! { <p>"Ask whoever sent you the link for a new one."</p> }.into_any()
+        }
     }
 }
 

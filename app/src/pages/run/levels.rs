@@ -14,7 +14,7 @@ pub(super) fn Levels(data: RunData) -> impl IntoView {
         <Show when=move || levels.with(|levels| !levels.is_empty())>
             <section aria-labelledby="levels-title">
                 <h2 id="levels-title">"Load levels"</h2>
-                <TableBox label="Load levels">
+                <TableBox label="Figures of each load level">
                     <table class="data run-levels">
                         <thead>
                             <tr>
