@@ -77,7 +77,7 @@ test("pages can be read without WASM", async ({ browser }) => {
 test("the theme is chosen, kept, and applied before anything is painted", async ({ page }) => {
   await page.goto(tokdyno.url);
   await hydrated(page);
-  const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const background = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
   const light = await background();
   await page.getByRole("button", { name: /dark/i }).click();
   await expect.poll(background).not.toBe(light);

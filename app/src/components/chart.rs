@@ -103,7 +103,7 @@ pub fn Chart(
                 <div class="chart-plot" node_ref=plot></div>
             </div>
             <p class="chart-meaning">
-                {move || bars.get().map(|bars| view! { <span>{capital(&bars)}". "</span> })}
+                {move || bars.get().map(|bars| view! { <span>{capital(bars.trim_end_matches('.'))}". "</span> })}
                 {move || {
                     as_of
                         .get()

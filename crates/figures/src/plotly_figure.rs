@@ -263,9 +263,13 @@ fn axis(
         Scale::Linear => drawn.type_(AxisType::Linear).n_ticks(7),
         Scale::Log2 | Scale::Log10 => {
             let scaled = Scaled::new(axis.scale, values, own, 6, apart);
+            // Given, because plotly's own choice may leave out a tick at the very end
+            // of the data, and it fails to place the title of an axis without ticks.
+            let range: Vec<f64> = scaled.ends().map(f64::log10).to_vec();
             let (at, labels) = scaled.ticks.into_iter().unzip();
             drawn
                 .type_(AxisType::Log)
+                .range(range)
                 .tick_mode(TickMode::Array)
                 .tick_values(at)
                 .tick_text(labels)

@@ -64,6 +64,11 @@ impl Scaled {
         scaled
     }
 
+    /// The values at which the axis begins and ends.
+    pub(crate) fn ends(&self) -> [f64; 2] {
+        [self.low, self.high]
+    }
+
     /// Place of a value: 0 at the beginning of the axis, 1 at its end.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let (value, low, high) = if self.log {

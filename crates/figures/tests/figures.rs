@@ -146,6 +146,32 @@ fn log2_ticks_stand_at_the_points() {
 }
 
 #[test]
+fn the_ticks_of_a_narrow_logarithmic_axis_lie_inside_it() {
+    let mut spec = with_points(vec![
+        Point {
+            x: 3.92624,
+            y: 50.0,
+            ..Point::default()
+        },
+        Point {
+            x: 3.97427,
+            y: 100.0,
+            ..Point::default()
+        },
+    ]);
+    spec.x.scale = Scale::Log10;
+    let axis = &figure(&spec)["layout"]["xaxis"];
+    let number = |value: &Value| value.as_f64().expect("a number");
+    let (low, high) = (number(&axis["range"][0]), number(&axis["range"][1]));
+    let ticks = axis["tickvals"].as_array().expect("ticks");
+    assert!(!ticks.is_empty());
+    for tick in ticks {
+        let place = number(tick).log10();
+        assert!(low < place && place < high, "{place} in {low} to {high}");
+    }
+}
+
+#[test]
 fn disputed_points_are_hollow() {
     let spec = board();
     let figure = figure(&spec);
