@@ -38,6 +38,10 @@ compile_error!(
 #[cfg(feature = "hydrate")]
 #[wasm_bindgen::prelude::wasm_bindgen]
 pub async fn hydrate() {
+    // Otherwise the console would only say "unreachable".
+    std::panic::set_hook(Box::new(|panic| {
+        web_sys::console::error_1(&panic.to_string().into());
+    }));
     let path = leptos::prelude::window().location().pathname();
     // Without its code the page stays as the server made it: it reads, and links work.
     if pages::lazy::preload(&path.unwrap_or_default())

@@ -204,9 +204,7 @@ fn append_script(resolve: &Function, reject: &Function) -> Option<()> {
 
 /// The figure with the page's colours in place of their names.
 fn coloured(figure: &str) -> Result<JsValue, JsValue> {
-    // plotly.js makes bold words by style attributes, which the page's policy does
-    // not let in. Names are escaped, so these tags are the figure's own.
-    let mut text = figure.replace("<b>", "").replace("</b>", "");
+    let mut text = figure.to_owned();
     for place in 1..=8 {
         text = text.replace(
             &format!("\"@series{place}\""),

@@ -3,9 +3,9 @@
 
 use tokdyno_domain::{
     comparison::FrozenComparison,
-    views::compare::{CompareRow, CompareView},
+    views::compare::{ClassKind, CompareRow, CompareView},
 };
-use tokdyno_figures::Theme;
+use tokdyno_figures::{Theme, csv_field};
 use tokdyno_lab::Artefacts;
 
 /// A comparison's files.
@@ -18,9 +18,9 @@ pub(super) fn artefacts(comparison: &FrozenComparison) -> Result<Artefacts, Stri
         .charts
         .iter()
         .find(|chart| !chart.is_empty())
-        .ok_or_else(|| {
-            "These runs have no figures in common that a chart could show. Choose runs with figures."
-                .to_owned()
+        .ok_or_else(|| match view.class.kind {
+            ClassKind::Invalid => format!("{} Choose runs that can be compared.", view.class.sentence),
+            _ => "These runs have no figures in common that a chart could show. Choose runs with figures.".to_owned(),
         })?;
     Ok(Artefacts {
         csv: csv(view),
@@ -83,25 +83,8 @@ fn row_lines<'a, C>(
 
 /// A line of CSV (RFC 4180).
 fn line(cells: &[&str]) -> String {
-    let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
+    let cells: Vec<String> = cells.iter().map(|cell| csv_field(cell)).collect();
     format!("{}\r\n", cells.join(","))
-}
-
-/// Spreadsheets run cells that begin like formulas; an apostrophe makes them text.
-/// Numbers, which may begin with a minus, stay numbers.
-fn quoted(cell: &str) -> String {
-    let is_formula =
-        cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && cell.parse::<f64>().is_err();
-    let cell = if is_formula {
-        format!("'{cell}")
-    } else {
-        cell.to_owned()
-    };
-    if cell.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", cell.replace('"', "\"\""))
-    } else {
-        cell
-    }
 }
 
 #[cfg(test)]
@@ -109,16 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_quoted_where_they_must_be() {
-        assert_eq!(line(&["a", "b,c", "d\"e"]), "a,\"b,c\",\"d\"\"e\"\r\n");
-        assert_eq!(quoted("two\nlines"), "\"two\nlines\"");
-    }
-
-    #[test]
-    fn no_cell_is_a_formula() {
-        assert_eq!(quoted("=1+1"), "'=1+1");
-        assert_eq!(quoted("@x"), "'@x");
-        assert_eq!(quoted("-1.5"), "-1.5");
-        assert_eq!(quoted("-x"), "'-x");
+    fn a_line_ends_as_the_format_asks() {
+        assert_eq!(line(&["a", "b,c", "=1"]), "a,\"b,c\",'=1\r\n");
     }
 }

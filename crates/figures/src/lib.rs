@@ -15,4 +15,4 @@ pub use error::FigureError;
 pub use palette::{PALETTE_DARK, PALETTE_LIGHT, Theme};
 pub use plotly_figure::plotly_json;
 pub use svg::svg;
-pub use table::csv;
+pub use table::{csv, csv_field};

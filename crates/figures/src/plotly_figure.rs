@@ -27,7 +27,7 @@ use crate::{
 /// Width of the plot on the narrowest screen: ticks must not touch there.
 const NARROW: f64 = 270.0;
 /// Longest name in the legend, in characters; the hover text has it whole.
-const LONGEST_NAME: usize = 40;
+const LONGEST_NAME: usize = 34;
 
 /// The chart as JSON for `Plotly.react`: `data`, `layout`, `config`.
 ///
@@ -133,7 +133,9 @@ fn error(dots: impl Iterator<Item = (f64, Option<(f64, f64)>)>, colour: &str) ->
 }
 
 fn hover(spec: &ChartSpec, series: &Drawn, dot: &Dot) -> String {
-    let mut lines = vec![format!("<b>{}</b>", escaped(&series.name))];
+    // No mark-up: plotly would turn it into style attributes, which a strict
+    // content-security policy refuses.
+    let mut lines = vec![escaped(&series.name)];
     for (axis, value, bar) in [(&spec.x, dot.x, dot.x_bar), (&spec.y, dot.y, dot.y_bar)] {
         let unit = if axis.unit.is_empty() {
             String::new()

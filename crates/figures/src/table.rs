@@ -39,7 +39,20 @@ pub fn csv(spec: &ChartSpec) -> Result<String, FigureError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// A text as a field of a CSV file: quoted where RFC 4180 asks for it, and harmless
+/// for spreadsheets.
+#[must_use]
+pub fn csv_field(cell: &str) -> String {
+    let cell = text(cell);
+    if cell.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell
+    }
+}
+
 /// Spreadsheets run cells that look like formulas; an apostrophe makes them text.
+/// Numbers, which may begin with a minus, stay numbers.
 fn text(cell: &str) -> String {
     let formula =
         cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && cell.parse::<f64>().is_err();
@@ -74,6 +87,19 @@ mod tests {
         }
         assert_eq!(text("-2.5"), "-2.5");
         assert_eq!(text("a = b"), "a = b");
+    }
+
+    #[test]
+    fn fields_are_quoted_where_they_must_be() {
+        for (cell, field) in [
+            ("plain", "plain"),
+            ("b,c", "\"b,c\""),
+            ("d\"e", "\"d\"\"e\""),
+            ("two\nlines", "\"two\nlines\""),
+            ("=1,2", "\"'=1,2\""),
+        ] {
+            assert_eq!(csv_field(cell), field);
+        }
     }
 
     #[test]

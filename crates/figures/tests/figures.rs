@@ -253,7 +253,7 @@ fn the_hover_text_tells_all_of_a_point() {
     assert_eq!(trace["hovertemplate"], "%{hovertext}<extra></extra>");
     let hover = trace["hovertext"][0].as_str().expect("text");
     for expected in [
-        "<b>SGLang, NCCL tuning + --num-continuous-decode-steps 4</b>",
+        "SGLang, NCCL tuning + --num-continuous-decode-steps 4",
         "Throughput at C = 128, output_tps: 2,320 tok/s",
         "n = 1",
         "disputed or flagged",
@@ -336,7 +336,7 @@ fn a_long_name_keeps_its_suffix() {
     let figure = figure(&spec);
     let name = figure["data"][0]["name"].as_str().expect("a name");
     assert!(
-        name.ends_with("… · simulated") && name.chars().count() <= 40,
+        name.ends_with("… · simulated") && name.chars().count() <= 34,
         "{name}"
     );
     let picture = svg(&spec, Theme::Light);

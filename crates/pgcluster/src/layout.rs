@@ -140,10 +140,14 @@ pub(crate) fn write_private(
 
     let fresh = path.with_extension("new");
     let write = || -> std::io::Result<()> {
+        // A draft that a crash left behind, or a link that somebody put here.
+        match std::fs::remove_file(&fresh) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         let mut file = std::fs::OpenOptions::new()
             .write(true)
-            .create(true)
-            .truncate(true)
+            .create_new(true)
             .mode(0o600)
             .open(&fresh)?;
         file.set_permissions(Permissions::from_mode(0o600))?;

@@ -123,6 +123,9 @@ pub(crate) fn wait_ready(
     }
 }
 
+/// Opening fails where the last part of the path is a link.
+pub(crate) const NO_LINKS: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+
 fn spawn(
     layout: &Layout,
     account: &Account,
@@ -137,6 +140,9 @@ fn spawn(
             .append(true)
             .create(true)
             .mode(0o600)
+            // The folder belongs to PostgreSQL's account: a link that it put here
+            // must not make root write elsewhere.
+            .custom_flags(NO_LINKS)
             .open(&log_path)
     };
     let log = open_log().map_err(ClusterError::io("Opening", &log_path))?;

@@ -294,7 +294,22 @@ fn quotes_and_spaces_in_the_path_work() {
 }
 
 #[test]
-fn a_closed_directory_is_named_with_a_remedy() {
+fn a_link_in_place_of_the_log_is_not_followed() {
+    let dir = directory();
+    let cluster = Cluster::ensure(&quick(dir.path())).unwrap();
+    let log = cluster.log_file();
+    drop(cluster);
+    let elsewhere = dir.path().join("elsewhere");
+    std::fs::write(&elsewhere, "untouched").unwrap();
+    std::fs::remove_file(&log).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &log).unwrap();
+    let text = Cluster::ensure(&quick(dir.path())).unwrap_err().to_string();
+    assert!(text.contains("Opening"), "{text}");
+    assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "untouched");
+}
+
+#[test]
+fn a_closed_directory_works_for_its_owner_and_is_named_by_root() {
     if !rustix::process::geteuid().is_root() {
         // Only root changes the user, so that only there this can happen; for
         // others the same directory simply works.

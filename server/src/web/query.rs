@@ -89,21 +89,6 @@ pub(crate) fn runs(query: &str) -> Result<RunFilter, Problem> {
     Ok(filter)
 }
 
-/// A text as a field of a CSV file: quoted where RFC 4180 asks for it, and made
-/// harmless for spreadsheets, which take a leading `=`, `+`, `-` or `@` for a formula.
-pub(crate) fn csv_field(text: &str) -> String {
-    let text = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
-        format!("'{text}")
-    } else {
-        text.to_owned()
-    };
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,12 +132,5 @@ mod tests {
         assert_eq!((filter.page, filter.text.as_str()), (2, "a b"));
         assert_eq!(runs("state="), Ok(RunFilter::default()));
         assert!(runs("state=x").is_err());
-    }
-
-    #[test]
-    fn fields_are_quoted_and_never_formulas() {
-        assert_eq!(csv_field("plain"), "plain");
-        assert_eq!(csv_field("a,\"b\""), "\"a,\"\"b\"\"\"");
-        assert_eq!(csv_field("=1+1"), "'=1+1");
     }
 }

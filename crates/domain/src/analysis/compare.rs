@@ -13,7 +13,7 @@ use crate::{
     text,
     verdict::{Side, Verdict, judge},
     views::{
-        compare::{CompareCell, CompareRow, CompareView},
+        compare::{ClassKind, CompareCell, CompareRow, CompareView, ComparisonClass},
         run::{LevelView, StageView},
     },
     workload::StageKind,
@@ -41,16 +41,30 @@ pub fn compare(runs: &[RunFacts]) -> Result<CompareView<ChartSpec>, String> {
     ];
     charts.insert(0, decision_chart(&columns));
     charts.retain(|chart| !chart.is_empty());
+    let mut class = comparison::classify(&differences, settings_known);
+    if mixes_simulated(runs) {
+        // A simulated curve beside a measured one would be read as a result.
+        charts.clear();
+        class = ComparisonClass {
+            kind: ClassKind::Invalid,
+            sentence: "Not comparable: some of these runs are simulated and some are not, so no chart shows them together.".to_owned(),
+        };
+    }
     Ok(CompareView {
         runs: runs.iter().map(summarise).collect(),
         rows: rows(&columns),
-        class: comparison::classify(&differences, settings_known),
+        class,
         differences,
         equal_settings,
         verdicts: verdicts(&columns, &prints),
         crossovers: crossovers(&columns),
         charts,
     })
+}
+
+fn mixes_simulated(runs: &[RunFacts]) -> bool {
+    let simulated = |run: &RunFacts| run.summary.source == Source::Simulated;
+    runs.iter().any(simulated) && !runs.iter().all(simulated)
 }
 
 struct Column<'a> {
@@ -462,7 +476,6 @@ mod tests {
     use crate::{
         analysis::samples::{closed, recorded, run, single},
         verdict::VerdictKind,
-        views::compare::ClassKind,
     };
 
     #[test]
@@ -592,5 +605,9 @@ mod tests {
         other.summary.source = Source::Simulated;
         let view = compare(&[one, other]).expect("a comparison");
         assert_eq!(view.verdicts[0].kind, VerdictKind::NotComparable);
+        assert_eq!(
+            (view.class.kind, view.charts.len()),
+            (ClassKind::Invalid, 0)
+        );
     }
 }

@@ -5,9 +5,8 @@ use tokdyno_domain::{
     ids::RunId,
     record::{RequestRecord, TokenCount},
 };
+use tokdyno_figures::csv_field;
 use tokdyno_lab::{Lab, LabError};
-
-use crate::web::query::csv_field;
 
 const HEAD: &str = "stage,seq,prompt,sent_ns,connect_ns,headers_ns,ttft_ns,first_answer_ns,e2el_ns,end_ns,prompt_tokens,completion_tokens,first_chunk_tokens,cached_tokens,reasoning_tokens,chunks,coalesced_chunks,counted_by,done_seen,finish_reason,simulated,failure,http_status,message\n";
 

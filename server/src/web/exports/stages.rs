@@ -5,8 +5,7 @@ use tokdyno_domain::{
     views::run::{RunView, StageView},
     workload::StageKind,
 };
-
-use crate::web::query::csv_field;
+use tokdyno_figures::csv_field;
 
 type Column = (&'static str, fn(&StageView) -> Option<f64>);
 
