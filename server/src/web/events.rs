@@ -39,11 +39,12 @@ pub(crate) async fn events(
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     authorise(&site.actor, Capability::Read)?;
     // Subscribed before the past is read, so that nothing falls between the two.
-    let live = site.lab.live();
+    let live = site.lab.live(&site.actor)?;
     let seen = last_seen(&headers, which.run)?;
-    let past = match (which.run, seen) {
-        (Some(run), Some(seq)) => site.lab.events_after(run, seq).await?,
-        _ => Vec::new(),
+    let past = match which.run {
+        // Also refuses a run that is not there for this actor.
+        Some(run) => site.lab.events_after(&site.actor, run, seen).await?,
+        None => Vec::new(),
     };
     let reader = Reader {
         run: which.run,

@@ -10,6 +10,17 @@ use tokdyno_pgcluster::{Cluster, Config, Durability};
 /// about 90 ms each.
 const MANY: u32 = 2000;
 
+/// All that the engine sent is stored, but for the one reply that was under way when
+/// the measuring ended: the engine may have finished it unread, or it has a
+/// record as cancelled and no complete reply.
+fn assert_nothing_lost(simulator: &Simulator, before: u64, records: u64) {
+    let sent = simulator.completed() - before;
+    assert!(
+        records + 1 >= sent && records <= sent + 1,
+        "{records} records of {sent} replies"
+    );
+}
+
 fn is_each_once(keys: &[(u32, u32)]) -> bool {
     keys.iter().collect::<BTreeSet<_>>().len() == keys.len()
 }
@@ -39,6 +50,7 @@ fn a_killed_server_leaves_an_interrupted_run_with_its_requests() {
     let (state, records) = server.wait_until_over(run);
     assert_eq!(state, "interrupted");
     assert!(records >= seen, "{records} of at least {seen}");
+    assert_nothing_lost(&simulator, 0, records);
     let keys = server.record_keys(run);
     assert_eq!(keys.len() as u64, records);
     assert!(is_each_once(&keys), "{keys:?}");
@@ -59,6 +71,7 @@ fn a_killed_meter_ends_its_run_and_nothing_else() {
     let (state, records) = server.wait_until_over(run);
     assert_eq!(state, "interrupted");
     assert!(records >= seen, "{records} of at least {seen}");
+    assert_nothing_lost(&simulator, 0, records);
     assert!(is_each_once(&server.record_keys(run)));
     works(&server, &simulator);
     assert_eq!(server.stop(), Some(0));
@@ -87,15 +100,11 @@ fn a_killed_database_comes_back_and_the_run_goes_on() {
     wait_for("another postmaster", || {
         data.postmaster().filter(|pid| *pid != postmaster)
     });
-    let (state, records) = server.wait_until_over(run);
+    // The meter went on meanwhile, into its spool.
+    assert_eq!(server.wait_until_over(run), ("finished".to_owned(), 120));
     let keys = server.record_keys(run);
-    assert_eq!(keys.len() as u64, records);
+    assert_eq!(keys.len(), 120);
     assert!(is_each_once(&keys), "{keys:?}");
-    match state.as_str() {
-        "finished" => assert_eq!(records, 120),
-        "interrupted" => assert!(records >= 3),
-        other => panic!("the run is {other}"),
-    }
     works(&server, &simulator);
     assert_eq!(server.stop(), Some(0));
 }
@@ -136,7 +145,8 @@ fn two_servers_share_a_database() {
         assert!(is_each_once(&keys), "{keys:?}");
     }
 
-    // What a dead server leaves behind is seen by the other.
+    // What a dead server leaves behind is seen by the other. Its spool is not: that
+    // lies in the dead server's folder, and is brought in when it comes back.
     let run = first.queue(&simulator.url, MANY);
     second.wait_for_records(run, 3);
     let (dead, alive) = if children_of(first.pid(), "tokdyno-meter").is_empty() {

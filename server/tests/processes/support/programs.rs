@@ -303,12 +303,16 @@ impl Drop for Server {
 pub(crate) struct Simulator {
     child: Child,
     pub(crate) url: String,
+    /// What it truly sent.
+    log: tempfile::NamedTempFile,
 }
 
 impl Simulator {
     /// Starts one with a token every so many milliseconds.
     pub(crate) fn start(step_ms: u32) -> Self {
         let step = step_ms.to_string();
+        let log = tempfile::NamedTempFile::new().expect("a file");
+        let log_path = log.path().to_string_lossy().into_owned();
         let mut child = tokdyno(&[
             "simulate",
             "sglang",
@@ -320,6 +324,8 @@ impl Simulator {
             &step,
             "--sim-ttft-ms",
             &step,
+            "--sim-log",
+            &log_path,
         ])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -335,7 +341,16 @@ impl Simulator {
             .to_owned();
         // What it logs later must have somewhere to go.
         std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
-        Self { child, url }
+        Self { child, url, log }
+    }
+
+    /// Replies of [`Server::queue`]'s length that it has sent to their end.
+    pub(crate) fn completed(&self) -> u64 {
+        let text = std::fs::read_to_string(self.log.path()).expect("a log");
+        text.lines()
+            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+            .filter(|line| line["outcome"] == "complete" && line["tokens"] == 8)
+            .count() as u64
     }
 }
 
