@@ -52,7 +52,8 @@ pub fn request_figures(record: &RequestRecord) -> Option<RequestFigures> {
     let e2el_ms = e2el_ns as f64 / NS_PER_MS;
     // One token a chunk leaves no doubt about the first chunk; fewer chunks than
     // tokens do, unless running usage told.
-    let (first, tpot_approximate) = match record.first_chunk_tokens {
+    // A first chunk with which the running count had not risen yet tells nothing.
+    let (first, tpot_approximate) = match record.first_chunk_tokens.filter(|first| *first > 0) {
         Some(first) => (first, false),
         None => (1, record.chunks < tokens),
     };
@@ -116,6 +117,55 @@ impl Distribution {
             max: values.last().copied(),
         }
     }
+
+    /// The same of values that each stand for a number of equal ones: as if they
+    /// had been written out, at the cost of one entry each. Weights come from
+    /// servers and files, so none may decide how much memory is used.
+    #[must_use]
+    pub fn weighted(mut values: Vec<(f64, u64)>) -> Self {
+        values.retain(|(value, weight)| value.is_finite() && *weight > 0);
+        values.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+        let mut count = 0_u64;
+        let mut total = 0.0;
+        // How many values there are up to each entry, itself included.
+        let upto: Vec<u64> = values
+            .iter()
+            .map(|(value, weight)| {
+                count = count.saturating_add(*weight);
+                total += value * *weight as f64;
+                count
+            })
+            .collect();
+        let Some(last) = count.checked_sub(1) else {
+            return Self::default();
+        };
+        let at = |rank: u64| {
+            let entry = upto.partition_point(|upto| *upto <= rank);
+            values.get(entry).map(|(value, _)| *value)
+        };
+        let percentile = |p: f64| {
+            let rank = p / 100.0 * last as f64;
+            // Beyond 2^53 the product may round past the last value.
+            let below = (rank.floor() as u64).min(last);
+            let low = at(below)?;
+            let high = at(below.saturating_add(1)).unwrap_or(low);
+            Some(low + (high - low) * (rank - rank.floor()))
+        };
+        Self {
+            count,
+            mean: Some(total / count as f64),
+            min: values.first().map(|(value, _)| *value),
+            p50: percentile(50.0),
+            p90: percentile(90.0),
+            p95: percentile(95.0),
+            p99: if count >= P99_NEEDS as u64 {
+                percentile(99.0)
+            } else {
+                None
+            },
+            max: values.last().map(|(value, _)| *value),
+        }
+    }
 }
 
 /// Percentile `p` (0 to 100) of ascending values, linearly interpolated; none of
@@ -170,7 +220,8 @@ pub enum StageFlag {
         /// Tokens asked for.
         asked: u32,
     },
-    /// Fewer requests in flight than asked (achieved below 90 % of C).
+    /// Fewer requests in flight than asked (achieved below 90 % of C, or of half
+    /// the requests where that is less).
     LowConcurrency {
         /// Σ (end − sent) / duration.
         achieved: f64,
@@ -342,7 +393,7 @@ pub fn stage_figures(asked: &StageAsked, requests: &[Traced]) -> StageFigures {
             samples.push(&request);
         }
         if let Some(trace) = trace {
-            samples.push_gaps(trace);
+            samples.push_gaps(trace, token_counts(record, trace));
         }
     }
 
@@ -384,16 +435,13 @@ pub fn stage_figures(asked: &StageAsked, requests: &[Traced]) -> StageFigures {
             asked: asked.output_tokens,
         });
     }
+    // Below 2C requests ramp and drain are most of the stage, and C in flight on
+    // average is out of reach whatever the client does.
+    let half = u32::try_from(requests.len() / 2).unwrap_or(u32::MAX);
+    let reachable = asked.kind.concurrency().min(half.max(1));
     if let Some(achieved) = figures.achieved_concurrency
         && asked.complete
-        && achieved
-            < 0.9
-                * f64::from(
-                    asked
-                        .kind
-                        .concurrency()
-                        .min(u32::try_from(requests.len() / 2).unwrap_or(u32::MAX).max(1)),
-                )
+        && achieved < 0.9 * f64::from(reachable)
     {
         flags.push(StageFlag::LowConcurrency {
             achieved,
@@ -413,11 +461,19 @@ fn add(sum: &mut Option<u64>, value: Option<u32>) {
     }
 }
 
+/// The tokens of each chunk; none where the server did not tell, or told counts
+/// that add up to more than the reply has.
+fn token_counts<'a>(record: &RequestRecord, trace: &'a ChunkTrace) -> Option<&'a [u32]> {
+    let sum: u64 = trace.tokens.iter().map(|count| u64::from(*count)).sum();
+    (sum > 0 && sum <= u64::from(record.completion_tokens?)).then_some(&trace.tokens)
+}
+
 #[derive(Default)]
 struct Samples {
     ttft: Vec<f64>,
     tpot: Vec<f64>,
-    itl: Vec<f64>,
+    /// With the tokens that each stands for.
+    itl: Vec<(f64, u64)>,
     icl: Vec<f64>,
     e2el: Vec<f64>,
     e2e_tps: Vec<f64>,
@@ -435,7 +491,7 @@ impl Samples {
 
     /// Chunks that came in one read share the gap before that read evenly: a gap
     /// of zero would say something about our socket, not about the server.
-    fn push_gaps(&mut self, trace: &ChunkTrace) {
+    fn push_gaps(&mut self, trace: &ChunkTrace, counts: Option<&[u32]>) {
         let mut start = 1;
         while start < trace.gaps_us.len() {
             let mut end = start + 1;
@@ -447,14 +503,13 @@ impl Samples {
             // Chunks behind the first token in its very read have no gap at all.
             if gap_ms > 0.0 {
                 self.icl.extend(std::iter::repeat_n(share, end - start));
-                let tokens: u32 = (start..end)
-                    .filter_map(|chunk| trace.tokens_of(chunk))
-                    .sum();
+                let tokens: u64 = counts
+                    .and_then(|counts| counts.get(start..end.min(counts.len())))
+                    .map_or(0, |counts| {
+                        counts.iter().map(|count| u64::from(*count)).sum()
+                    });
                 if tokens > 0 {
-                    self.itl.extend(std::iter::repeat_n(
-                        gap_ms / f64::from(tokens),
-                        tokens as usize,
-                    ));
+                    self.itl.push((gap_ms / tokens as f64, tokens));
                 }
             }
             start = end;
@@ -464,7 +519,7 @@ impl Samples {
     fn summarise_into(self, figures: &mut StageFigures) {
         figures.ttft_ms = Distribution::of(self.ttft);
         figures.tpot_ms = Distribution::of(self.tpot);
-        figures.itl_ms = Distribution::of(self.itl);
+        figures.itl_ms = Distribution::weighted(self.itl);
         figures.icl_ms = Distribution::of(self.icl);
         figures.e2el_ms = Distribution::of(self.e2el);
         figures.e2e_tps = Distribution::of(self.e2e_tps);
@@ -489,7 +544,7 @@ fn steady_output_tps(
     let from = *sends.get(slots.checked_sub(1)?)?;
     let mut ends: Vec<u64> = requests
         .iter()
-        .map(|(record, _)| record.sent_ns + record.end_ns)
+        .map(|(record, _)| record.sent_ns.saturating_add(record.end_ns))
         .collect();
     ends.sort_unstable();
     // Every end but the last C is followed by a send in its slot.
@@ -505,15 +560,23 @@ fn steady_output_tps(
         }
         let trace = trace.as_ref()?;
         let total = f64::from(record.completion_tokens?);
-        let first = f64::from(record.first_chunk_tokens.unwrap_or(1));
-        let later_chunks = trace.gaps_us.len().saturating_sub(1).max(1) as f64;
+        let counts = token_counts(record, trace);
+        let later_chunks = trace.gaps_us.len().saturating_sub(1);
+        let first = if later_chunks == 0 {
+            total
+        } else {
+            let told = record.first_chunk_tokens.filter(|first| *first > 0);
+            f64::from(told.unwrap_or(1)).min(total)
+        };
         for (chunk, arrival_us) in trace.arrivals_us().enumerate() {
-            let at = record.sent_ns + arrival_us * 1000;
+            let at = record
+                .sent_ns
+                .saturating_add(arrival_us.saturating_mul(1000));
             if at > from && at <= to {
-                tokens += match trace.tokens_of(chunk) {
-                    Some(count) => f64::from(count),
+                tokens += match counts {
+                    Some(counts) => counts.get(chunk).copied().map_or(0.0, f64::from),
                     None if chunk == 0 => first,
-                    None => (total - first) / later_chunks,
+                    None => (total - first) / later_chunks as f64,
                 };
             }
         }
@@ -523,6 +586,8 @@ fn steady_output_tps(
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::record::Failure;
 
@@ -725,5 +790,142 @@ mod tests {
         assert!((steady - 200.0).abs() < 2.0, "{steady}");
         let few = stage_figures(&asked(kind), &requests[..3]);
         assert_eq!(few.steady_output_tps, None);
+    }
+
+    #[test]
+    fn replies_of_one_chunk_count_whole_in_the_steady_window() {
+        // Two slots, 10 tokens in one chunk each 100 ms, no running usage.
+        let requests: Vec<Traced> = (0..20)
+            .map(|seq| {
+                let sent = u64::from(seq / 2) * 100 + u64::from(seq % 2) * 5;
+                let trace = ChunkTrace {
+                    gaps_us: vec![100_000],
+                    tokens: vec![],
+                };
+                let mut record = record(seq, sent, 100, 100, 10);
+                record.chunks = 1;
+                (record, Some(trace))
+            })
+            .collect();
+        let kind = StageKind::ClosedLoop { concurrency: 2 };
+        let steady = stage_figures(&asked(kind), &requests).steady_output_tps;
+        // A window of 895 ms holds 17 or 18 of the replies.
+        let steady = steady.expect("a steady figure");
+        assert!((185.0..=205.0).contains(&steady), "{steady}");
+    }
+
+    #[test]
+    fn counts_that_no_reply_has_cost_nothing_and_count_nothing() {
+        for tokens in [vec![1, 4_000_000_000], vec![u32::MAX; 3]] {
+            let trace = ChunkTrace {
+                gaps_us: vec![50_000, 10_000, 0],
+                tokens,
+            };
+            let mut lying = record(0, 0, 50, 60, 10);
+            let figures = stage_figures(
+                &asked(StageKind::SingleStream),
+                &[(lying.clone(), Some(trace.clone()))],
+            );
+            assert_eq!(figures.itl_ms, Distribution::default());
+            assert_eq!(figures.icl_ms.count, 2);
+            // Even if the total agrees, a count is a weight and never a length.
+            lying.completion_tokens = Some(u32::MAX);
+            let figures = stage_figures(&asked(StageKind::SingleStream), &[(lying, Some(trace))]);
+            assert!(figures.itl_ms.count <= 4_000_000_000);
+        }
+    }
+
+    #[test]
+    fn a_first_chunk_without_a_count_is_approximate() {
+        let mut late = record(0, 0, 50, 140, 10);
+        late.chunks = 5;
+        late.first_chunk_tokens = Some(0);
+        let figures = request_figures(&late).expect("figures");
+        assert!(figures.tpot_approximate);
+        close(figures.tpot_ms, 90.0 / 9.0);
+    }
+
+    #[test]
+    fn low_concurrency_is_measured_against_what_can_be_reached() {
+        let flagged = |requests: u32, concurrency: u32| {
+            // Strictly one after the other, whatever was asked.
+            let requests: Vec<Traced> = (0..requests)
+                .map(|seq| (record(seq, u64::from(seq) * 100, 10, 100, 10), None))
+                .collect();
+            let kind = StageKind::ClosedLoop { concurrency };
+            stage_figures(&asked(kind), &requests)
+                .flags
+                .iter()
+                .any(|flag| matches!(flag, StageFlag::LowConcurrency { .. }))
+        };
+        assert!(flagged(8, 2), "one of two");
+        assert!(flagged(4, 8), "one of the two that four requests can reach");
+        assert!(!flagged(3, 8), "three requests can reach one");
+        assert!(!flagged(8, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn weights_mean_as_if_written_out(
+            values in prop::collection::vec((-1e6_f64..1e6, 0_u64..60), 0..20),
+        ) {
+            let written: Vec<f64> = values
+                .iter()
+                .flat_map(|(value, weight)| std::iter::repeat_n(*value, *weight as usize))
+                .collect();
+            let (short, long) = (Distribution::weighted(values), Distribution::of(written));
+            prop_assert_eq!(short.count, long.count);
+            for (short, long) in [
+                (short.min, long.min),
+                (short.p50, long.p50),
+                (short.p90, long.p90),
+                (short.p95, long.p95),
+                (short.p99, long.p99),
+                (short.max, long.max),
+            ] {
+                prop_assert_eq!(short, long);
+            }
+            prop_assert_eq!(short.mean.is_some(), long.mean.is_some());
+            if let (Some(short), Some(long)) = (short.mean, long.mean) {
+                prop_assert!((short - long).abs() < 1e-6, "{} {}", short, long);
+            }
+        }
+
+        #[test]
+        fn percentiles_rise_and_stay_within(
+            mut values in prop::collection::vec(-1e6_f64..1e6, 1..200),
+            one in 0.0_f64..=100.0,
+            other in 0.0_f64..=100.0,
+        ) {
+            values.sort_by(f64::total_cmp);
+            let at = |p| percentile(&values, p).expect("a value");
+            let (low, high) = (at(one.min(other)), at(one.max(other)));
+            // Interpolating may round in the last digit.
+            prop_assert!(low <= high + 1e-9);
+            prop_assert!(values[0] <= low && high <= values[values.len() - 1] + 1e-9);
+        }
+
+        #[test]
+        fn the_order_of_requests_changes_no_figure(
+            order in Just((0..24_u32).collect::<Vec<_>>()).prop_shuffle(),
+        ) {
+            let request = |seq: u32| -> Traced {
+                let trace = ChunkTrace {
+                    gaps_us: vec![8_000 + seq; 10],
+                    tokens: vec![1; 10],
+                };
+                let e2el = 80 + u64::from(seq % 3);
+                let sent = u64::from(seq / 2) * 90 + u64::from(seq % 2) * 5;
+                (record(seq, sent, 8, e2el, 10), Some(trace))
+            };
+            let kind = StageKind::ClosedLoop { concurrency: 2 };
+            let asked = asked(kind);
+            let sorted: Vec<Traced> = (0..24).map(request).collect();
+            let shuffled: Vec<Traced> = order.into_iter().map(request).collect();
+            prop_assert_eq!(
+                stage_figures(&asked, &sorted),
+                stage_figures(&asked, &shuffled)
+            );
+        }
     }
 }

@@ -170,7 +170,7 @@ impl RequestRecord {
     /// Did all token chunks come in a single read?
     #[must_use]
     pub fn in_one_read(&self) -> bool {
-        self.chunks > 0 && self.coalesced_chunks + 1 == self.chunks
+        self.chunks.checked_sub(1) == Some(self.coalesced_chunks)
     }
 }
 
@@ -212,6 +212,23 @@ mod tests {
             assert_eq!(FailureKind::from_word(kind.word()), Some(kind));
             assert_eq!(serde_json::to_value(kind).expect("a word"), kind.word());
         }
+    }
+
+    #[test]
+    fn one_read_is_told_from_any_counts() {
+        let in_one_read = |chunks: u32, coalesced: u32| {
+            let record = serde_json::json!({
+                "stage": 0, "seq": 0, "prompt": 0, "sent_ns": 0, "end_ns": 1,
+                "chunks": chunks, "coalesced_chunks": coalesced,
+                "counted_by": "usage", "done_seen": true,
+            });
+            let record: RequestRecord = serde_json::from_value(record).expect("a record");
+            record.in_one_read()
+        };
+        assert!(in_one_read(1, 0) && in_one_read(8, 7));
+        assert!(!in_one_read(8, 6) && !in_one_read(0, 0));
+        // Counts that a file may hold all the same.
+        assert!(!in_one_read(0, u32::MAX) && !in_one_read(u32::MAX, u32::MAX));
     }
 
     #[test]

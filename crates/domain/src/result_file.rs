@@ -224,7 +224,8 @@ impl ResultFile {
                 ));
             }
             let figures = &stage.figures;
-            if figures.completed + figures.failed + figures.cancelled != figures.requests {
+            let counts = [figures.completed, figures.failed, figures.cancelled];
+            if counts.into_iter().map(u128::from).sum::<u128>() != u128::from(figures.requests) {
                 return inconsistent(format!("the request counts of stage {place} do not add up"));
             }
             if !stage.records.is_empty() && stage.records.len() as u64 != figures.requests {
@@ -266,6 +267,12 @@ impl ResultFile {
                         record.seq
                     ));
                 }
+                if !counts_agree(request) {
+                    return inconsistent(format!(
+                        "the chunks and tokens of request {} of stage {place} do not add up",
+                        record.seq
+                    ));
+                }
             }
         }
         Ok(())
@@ -295,6 +302,22 @@ impl ResultFile {
             .iter()
             .any(|stage| stage.records.iter().any(marked));
     }
+}
+
+/// Do the parts of a request's counts fit into their wholes? What reads records
+/// relies on it.
+fn counts_agree(request: &RequestEvent) -> bool {
+    let record = &request.record;
+    let total = u64::from(record.completion_tokens.unwrap_or(0));
+    let first = u64::from(record.first_chunk_tokens.unwrap_or(0));
+    let coalesced_fit = record.coalesced_chunks == 0 || record.coalesced_chunks < record.chunks;
+    let trace_fits = request.trace.as_ref().is_none_or(|trace| {
+        let told: u64 = trace.tokens.iter().map(|count| u64::from(*count)).sum();
+        trace.gaps_us.len() <= record.chunks as usize
+            && trace.tokens.len() <= trace.gaps_us.len()
+            && told <= total
+    });
+    first <= total && coalesced_fit && trace_fits
 }
 
 /// Recognises the files of tools that people are likely to drop here.
@@ -480,5 +503,42 @@ mod tests {
             ))
             .contains("no measurement reaches")
         );
+        assert!(
+            refused(edited(|value| {
+                value["stages"][0]["failed"] = u64::MAX.into();
+                value["stages"][0]["cancelled"] = 1.into();
+            }))
+            .contains("do not add up")
+        );
+    }
+
+    #[test]
+    fn counts_beyond_their_wholes_are_refused() {
+        let change = |field: &str, number: u32| {
+            edited(|value| {
+                value["stages"][0]["records"][0]["record"][field] = number.into();
+            })
+        };
+        let trace = |gaps_us: Vec<u32>, tokens: Vec<u32>| {
+            edited(|value| {
+                value["stages"][0]["records"][0]["trace"] =
+                    serde_json::json!({"gaps_us": gaps_us, "tokens": tokens});
+            })
+        };
+        for result in [
+            change("first_chunk_tokens", 257),
+            change("coalesced_chunks", 256),
+            change("coalesced_chunks", u32::MAX),
+            trace(vec![1, 1], vec![1, 4_000_000_000]),
+            trace(vec![1, 1], vec![u32::MAX, u32::MAX]),
+            trace(vec![1], vec![1, 1]),
+            trace(vec![1; 257], vec![]),
+        ] {
+            let said = result.expect_err("a refusal").to_string();
+            assert!(said.contains("do not add up"), "{said}");
+        }
+        assert!(change("coalesced_chunks", 255).is_ok());
+        let file = trace(vec![20_000, 100, 100], vec![1, 2, 253]).expect("a file");
+        assert_eq!(file.stages[0].figures.itl_ms.count, 255);
     }
 }

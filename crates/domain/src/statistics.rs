@@ -59,7 +59,8 @@ impl Estimate {
 pub struct RatioInterval {
     /// Ratio of the geometric means, second over first.
     pub ratio: f64,
-    /// Lower end, at [`CONFIDENCE`]; none if either side has a single value.
+    /// Lower end, at [`CONFIDENCE`]; none if a side has a single value, or if the
+    /// values of neither side differ.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
@@ -68,6 +69,10 @@ pub struct RatioInterval {
 /// The ratio second / first of two samples of positive values: Welch's t interval
 /// on logarithms, degrees of freedom after Satterthwaite. None if a side is empty
 /// or holds a value that is not positive.
+///
+/// Repeats that agree to the last digit were rounded or copied. They tell nothing
+/// of the spread, so where both sides are like that there is no interval: one of
+/// no width would claim certainty.
 ///
 /// Welch, B. L. (1947), *Biometrika* 34: 28–35.
 #[must_use]
@@ -84,7 +89,7 @@ pub fn ratio(first: &[f64], second: &[f64]) -> Option<RatioInterval> {
                     / (share_1 * share_1 / (n_1 - 1.0) + share_2 * share_2 / (n_2 - 1.0));
                 student_t(freedom).map(|t| t * variance.sqrt())
             } else {
-                Some(0.0)
+                None
             }
         }
         _ => None,
@@ -108,8 +113,14 @@ fn log_moments(values: &[f64]) -> Option<(f64, Option<f64>, f64)> {
     let n = values.len() as f64;
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     let mean = logs.iter().sum::<f64>() / n;
-    let variance = (values.len() > 1)
-        .then(|| logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0));
+    // Equal values: their mean may be off by a rounding, the spread is still none.
+    let alike = values.windows(2).all(|pair| pair.first() == pair.last());
+    let variance = (values.len() > 1).then(|| {
+        if alike {
+            return 0.0;
+        }
+        logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0)
+    });
     Some((mean, variance, n))
 }
 
@@ -145,6 +156,18 @@ mod tests {
         assert_eq!((interval.low, interval.high), (None, None));
         assert_eq!(ratio(&[], &[1.0]), None);
         assert_eq!(ratio(&[0.0], &[1.0]), None);
+    }
+
+    #[test]
+    fn repeats_without_any_spread_claim_no_certainty() {
+        for (first, second) in [(63.6, 90.0), (63.7, 90.1), (0.1, 0.3)] {
+            let interval = ratio(&[first; 3], &[second; 3]).expect("a ratio");
+            assert!((interval.ratio - second / first).abs() < 1e-12);
+            assert_eq!((interval.low, interval.high), (None, None));
+        }
+        // The spread of one side is still something to go by.
+        let interval = ratio(&[63.6; 3], &[90.0, 90.1, 89.9]).expect("a ratio");
+        assert!(interval.low.expect("low") < interval.high.expect("high"));
     }
 
     #[test]

@@ -12,9 +12,11 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictKind {
-    /// Better, beyond doubt and beyond what matters.
+    /// Better, beyond doubt. Whether by as much as matters, [`Verdict::relevant`]
+    /// says.
     Better,
-    /// Worse, beyond doubt and beyond what matters.
+    /// Worse, beyond doubt. Whether by as much as matters, [`Verdict::relevant`]
+    /// says.
     Worse,
     /// The interval lies within the effect that matters.
     NoClearChange,
@@ -59,6 +61,9 @@ pub struct Side<'a> {
 pub struct Verdict {
     /// The word.
     pub kind: VerdictKind,
+    /// The whole interval lies beyond [`RELEVANT_EFFECT`].
+    #[serde(default)]
+    pub relevant: bool,
     /// The metric, as in `output_tps at C = 128`.
     pub metric: String,
     /// Second over first, with its interval within the launches there were.
@@ -84,6 +89,7 @@ pub fn judge(
     let within = ratio(first.repeats, second.repeats);
     let verdict = |kind: VerdictKind, sentence: String| Verdict {
         kind,
+        relevant: false,
         metric: metric.to_owned(),
         within_launch: within,
         sentence,
@@ -124,7 +130,7 @@ pub fn judge(
     let (Some(low), Some(high)) = (interval.low, interval.high) else {
         return verdict(
             VerdictKind::NotEstablished,
-            format!("{said} Too few values for an interval: not established."),
+            format!("{said} Without an interval: not established."),
         );
     };
     let (floor, ceiling) = (1.0 - RELEVANT_EFFECT, 1.0 + RELEVANT_EFFECT);
@@ -137,7 +143,20 @@ pub fn judge(
     } else {
         VerdictKind::NotEstablished
     };
-    verdict(kind, format!("{said} Verdict: {}.", kind.words()))
+    let relevant = low > ceiling || high < floor;
+    let how_much = match kind {
+        VerdictKind::Better | VerdictKind::Worse if relevant => {
+            format!(", and by more than {}", percent(RELEVANT_EFFECT))
+        }
+        VerdictKind::Better | VerdictKind::Worse => {
+            format!(", though perhaps by less than {}", percent(RELEVANT_EFFECT))
+        }
+        _ => String::new(),
+    };
+    Verdict {
+        relevant,
+        ..verdict(kind, format!("{said} Verdict: {}{how_much}.", kind.words()))
+    }
 }
 
 fn describe(metric: &str, first: &Side<'_>, second: &Side<'_>, interval: &RatioInterval) -> String {
@@ -150,12 +169,22 @@ fn describe(metric: &str, first: &Side<'_>, second: &Side<'_>, interval: &RatioI
             first.repeats.len(),
             second.repeats.len()
         ),
-        _ => "single values, no interval".to_owned(),
+        _ if first.repeats.len() < 2 && second.repeats.len() < 2 => {
+            "single values, no interval".to_owned()
+        }
+        _ if first.repeats.len() < 2 || second.repeats.len() < 2 => {
+            "a single value on one side, no interval".to_owned()
+        }
+        _ => "all repeats alike, no interval".to_owned(),
     };
     format!(
         "{metric}: {} against {} is {change} ({spread}).",
         second.name, first.name
     )
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
 }
 
 #[cfg(test)]
@@ -198,6 +227,49 @@ mod tests {
         assert_eq!(
             kind(&[80.0, 90.0, 100.0], &[82.0, 91.0, 99.0]),
             VerdictKind::NotEstablished
+        );
+    }
+
+    #[test]
+    fn beyond_doubt_is_not_beyond_what_matters() {
+        let base = [100.0, 100.1, 99.9];
+        let judged =
+            |repeats: &[f64]| judge("m", &side("a", &base, 3), &side("b", repeats, 3), Ok(()));
+        let slight = judged(&[101.0, 101.1, 100.9]);
+        assert_eq!((slight.kind, slight.relevant), (VerdictKind::Better, false));
+        let ending = "Verdict: better, though perhaps by less than 2 %.";
+        assert!(slight.sentence.ends_with(ending), "{}", slight.sentence);
+        let clear = judged(&[110.0, 110.1, 109.9]);
+        assert_eq!((clear.kind, clear.relevant), (VerdictKind::Better, true));
+        let ending = "Verdict: better, and by more than 2 %.";
+        assert!(clear.sentence.ends_with(ending), "{}", clear.sentence);
+        let lost = judged(&[90.0, 90.1, 89.9]);
+        assert_eq!((lost.kind, lost.relevant), (VerdictKind::Worse, true));
+        let ending = "Verdict: worse, and by more than 2 %.";
+        assert!(lost.sentence.ends_with(ending), "{}", lost.sentence);
+        // Stored before the field was there.
+        let mut stored = serde_json::to_value(&clear).expect("serialises");
+        stored
+            .as_object_mut()
+            .expect("an object")
+            .remove("relevant");
+        let read: Verdict = serde_json::from_value(stored).expect("a verdict");
+        assert!(!read.relevant);
+    }
+
+    #[test]
+    fn repeats_that_are_all_alike_decide_nothing() {
+        let verdict = judge(
+            "m",
+            &side("a", &[63.6; 3], 3),
+            &side("b", &[90.0; 3], 3),
+            Ok(()),
+        );
+        assert_eq!(verdict.kind, VerdictKind::NotEstablished);
+        assert!(
+            verdict.sentence.contains("all repeats alike, no interval"),
+            "{}",
+            verdict.sentence
         );
     }
 

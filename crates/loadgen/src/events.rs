@@ -175,32 +175,71 @@ fn finish(
     }
 }
 
+/// Where a spool is kept.
+pub(crate) trait Store: Write {
+    /// Its length, in bytes.
+    fn length(&self) -> io::Result<u64>;
+    /// Cuts it back to a length.
+    fn cut(&mut self, length: u64) -> io::Result<()>;
+}
+
+impl Store for File {
+    fn length(&self) -> io::Result<u64> {
+        self.metadata().map(|metadata| metadata.len())
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+}
+
+/// Appends all of `bytes` or nothing: a full disk must not leave half a line.
+fn append(store: &mut impl Store, bytes: &[u8]) -> io::Result<()> {
+    let before = store.length()?;
+    let written = store.write_all(bytes);
+    if written.is_err() {
+        // What the first failure said is of more use than a second one.
+        let _ = store.cut(before);
+    }
+    written
+}
+
 /// Lines to an output, to a spool file, or both.
-pub(crate) struct Lines<W> {
+pub(crate) struct Lines<W, S = File> {
     /// None once it is closed.
     output: Option<W>,
-    spool: Option<(String, File)>,
+    spool: Option<(String, S)>,
+    /// A write to the spool failed, so events are missing there. Only the last
+    /// event is written then: it says why, and takes little room.
+    gap: bool,
     batch: Vec<u8>,
+    /// Where in the batch the last event begins, once it is there.
+    last_at: Option<usize>,
     stop: CancelFlag,
 }
 
-impl<W: Write> Lines<W> {
+impl<W: Write, S: Store> Lines<W, S> {
     pub(crate) const fn new(
         output: Option<W>,
-        spool: Option<(String, File)>,
+        spool: Option<(String, S)>,
         stop: CancelFlag,
     ) -> Self {
         Self {
             output,
             spool,
+            gap: false,
             batch: Vec::new(),
+            last_at: None,
             stop,
         }
     }
 }
 
-impl<W: Write> Outlet for Lines<W> {
+impl<W: Write, S: Store> Outlet for Lines<W, S> {
     fn take(&mut self, event: MeterEvent) -> Result<(), SpoolError> {
+        if matches!(event.kind, MeterEventKind::Finished { .. }) {
+            self.last_at = Some(self.batch.len());
+        }
         // Events are plain data; serialising them into memory cannot fail.
         if serde_json::to_writer(&mut self.batch, &event).is_ok() {
             self.batch.push(b'\n');
@@ -214,15 +253,20 @@ impl<W: Write> Outlet for Lines<W> {
 
     fn flush(&mut self) -> Result<(), SpoolError> {
         // The spool first: it must hold what the output may lose.
+        let last_at = self.last_at.take();
+        let lines = if self.gap {
+            last_at.and_then(|at| self.batch.get(at..)).unwrap_or(&[])
+        } else {
+            &self.batch
+        };
         let spooled = match &mut self.spool {
-            Some((path, file)) => file
-                .write_all(&self.batch)
-                .map_err(|source| SpoolError::Io {
-                    path: path.clone(),
-                    source,
-                }),
+            Some((path, file)) => append(file, lines).map_err(|source| SpoolError::Io {
+                path: path.clone(),
+                source,
+            }),
             None => Ok(()),
         };
+        self.gap |= spooled.is_err();
         if let Some(output) = &mut self.output
             && output
                 .write_all(&self.batch)
@@ -347,7 +391,7 @@ mod tests {
     #[test]
     fn a_closed_output_without_a_spool_stops_the_run() {
         let stop = CancelFlag::new();
-        let mut outlet = Lines::new(Some(Closed), None, stop.clone());
+        let mut outlet: Lines<_> = Lines::new(Some(Closed), None, stop.clone());
         outlet
             .take(MeterEvent {
                 seq: 1,
@@ -383,6 +427,94 @@ mod tests {
         let outcome = pump(&receiver, &mut outlet, &stop);
         writer.join().expect("no panic");
         assert!(matches!(outcome, MeterOutcome::Failed { reason } if reason.contains("/dev/null")));
+    }
+
+    /// A disk with so many bytes left.
+    struct Cramped {
+        held: Vec<u8>,
+        room: usize,
+    }
+
+    impl Write for Cramped {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let fits = bytes.len().min(self.room - self.held.len());
+            if fits == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.held.extend_from_slice(&bytes[..fits]);
+            Ok(fits)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Store for Cramped {
+        fn length(&self) -> io::Result<u64> {
+            Ok(self.held.len() as u64)
+        }
+
+        fn cut(&mut self, length: u64) -> io::Result<()> {
+            self.held.truncate(usize::try_from(length).expect("short"));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_leaves_whole_lines_and_the_last_event() {
+        let event = |seq, kind| MeterEvent {
+            seq,
+            at: now(),
+            kind,
+        };
+        let length = |seq| {
+            let event = event(seq, stage_finished(0));
+            serde_json::to_vec(&event).expect("a line").len() + 1
+        };
+        // Room for the first event and most of the second.
+        let spool = Cramped {
+            held: Vec::new(),
+            room: length(1) + length(2) - 10,
+        };
+        let mut outlet = Lines::new(
+            Some(Vec::new()),
+            Some(("spool".to_owned(), spool)),
+            CancelFlag::new(),
+        );
+        for (seq, fits) in [(1, true), (2, false), (3, true)] {
+            outlet.take(event(seq, stage_finished(0))).expect("room");
+            assert_eq!(outlet.flush().is_ok(), fits, "{seq}");
+        }
+        // In one batch with the last event, as at the end of a run.
+        outlet.take(event(4, stage_finished(0))).expect("room");
+        let last = MeterEventKind::Finished {
+            outcome: MeterOutcome::Cancelled,
+        };
+        outlet.take(event(5, last)).expect("room");
+        outlet.flush().expect("short enough");
+        let seqs = |text: &[u8]| -> Vec<u64> {
+            String::from_utf8_lossy(text)
+                .lines()
+                .map(|line| serde_json::from_str::<MeterEvent>(line).expect("whole").seq)
+                .collect()
+        };
+        let (_, spool) = outlet.spool.as_ref().expect("a spool");
+        assert_eq!(seqs(&spool.held), [1, 5]);
+        let output = outlet.output.as_ref().expect("open");
+        assert_eq!(seqs(output), [1, 2, 3, 4, 5], "the output loses nothing");
+    }
+
+    #[test]
+    fn a_spool_file_is_cut_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("spool");
+        let (_, mut file) = open_spool(path.to_str().expect("a path")).expect("a spool");
+        file.write_all(b"whole\ntor").expect("room");
+        file.cut(6).expect("cut");
+        append(&mut file, b"next\n").expect("room");
+        assert_eq!(std::fs::read(&path).expect("a spool"), b"whole\nnext\n");
+        assert_eq!(file.length().expect("a length"), 11);
     }
 
     #[test]

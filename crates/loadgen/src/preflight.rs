@@ -1,7 +1,7 @@
 //! Before anything is timed: which model, and which request fields the server
 //! takes.
 
-use std::{task::Poll, time::Duration};
+use std::time::Duration;
 
 use serde::Deserialize;
 use tokdyno_domain::{
@@ -205,12 +205,9 @@ async fn fetch(connection: &mut Connection, request: &[u8]) -> Result<(Head, Vec
     let (mut head, mut body) = (None, Vec::new());
     let mut buffer = vec![0; 16 << 10];
     loop {
-        let (count, _) = std::future::poll_fn(|cx| match connection.poll_read(cx, &mut buffer) {
-            Poll::Ready(result) => Poll::Ready(result),
-            Poll::Pending => Poll::Pending,
-        })
-        .await
-        .map_err(|error| format!("the connection broke ({error})"))?;
+        let (count, _) = std::future::poll_fn(|cx| connection.poll_read(cx, &mut buffer))
+            .await
+            .map_err(|error| format!("the connection broke ({error})"))?;
         if count == 0 {
             return match head {
                 Some(head) if decoder.ends_with_connection() => Ok((head, body)),

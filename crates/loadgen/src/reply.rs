@@ -196,6 +196,10 @@ impl Reply {
             TokenCount::Usage => self.tally.completion_tokens,
             TokenCount::Chunks => Some(self.chunks),
         };
+        // Counts that do not fit into the total are not the counts of this reply.
+        let total = completion_tokens.unwrap_or(0);
+        let told: u64 = self.tokens.iter().map(|count| u64::from(*count)).sum();
+        let counted = self.counted && told <= u64::from(total);
         let failure = self.failure.map(|failure| Failure {
             message: presentable(&failure.message, secret),
             ..failure
@@ -213,7 +217,7 @@ impl Reply {
             end_ns: self.end_ns.unwrap_or(self.last_byte_ns),
             prompt_tokens: self.tally.prompt_tokens,
             completion_tokens,
-            first_chunk_tokens: self.first_chunk_tokens,
+            first_chunk_tokens: self.first_chunk_tokens.filter(|first| *first <= total),
             cached_tokens: self.tally.cached_tokens,
             reasoning_tokens: self.tally.reasoning_tokens,
             chunks: self.chunks,
@@ -226,11 +230,7 @@ impl Reply {
         };
         let trace = (!self.gaps_us.is_empty()).then_some(ChunkTrace {
             gaps_us: self.gaps_us,
-            tokens: if self.counted {
-                self.tokens
-            } else {
-                Vec::new()
-            },
+            tokens: if counted { self.tokens } else { Vec::new() },
         });
         (record, trace)
     }
@@ -305,7 +305,8 @@ impl Reply {
         }
         if self.chunks == 0 {
             self.ttft_ns = Some(at_ns);
-            self.first_chunk_tokens = meaning.tokens;
+            // A count that has not risen yet tells nothing about this chunk.
+            self.first_chunk_tokens = meaning.tokens.filter(|tokens| *tokens > 0);
         }
         if meaning.answer && self.first_answer_ns.is_none() {
             self.first_answer_ns = Some(at_ns);
@@ -317,7 +318,10 @@ impl Reply {
         }
         self.chunks += 1;
         self.last_token_ns = Some(at_ns);
-        self.fresh_tokens += meaning.tokens.unwrap_or(1);
+        // The server's numbers may be anything; this one is for show.
+        self.fresh_tokens = self
+            .fresh_tokens
+            .saturating_add(meaning.tokens.unwrap_or(1));
     }
 
     /// The body is over. `clean`: nothing came behind it.
@@ -573,6 +577,55 @@ mod tests {
         assert_eq!(trace.expect("a trace").gaps_us, [2000, 1000, 0]);
         assert_eq!(record.counted_by, TokenCount::Chunks);
         assert_eq!(record.completion_tokens, Some(3));
+    }
+
+    #[test]
+    fn thinking_comes_before_the_answer() {
+        let (record, _) = record(&[
+            HEAD.as_bytes(),
+            b"data: {\"choices\":[{\"delta\":{\"reasoning_content\":\"hm\"}}]}\n\n",
+            b"data: {\"choices\":[{\"delta\":{\"content\":\"yes\"}}]}\n\n",
+            b"data: [DONE]\n\n",
+        ]);
+        assert_eq!(record.ttft_ns, Some(2_000_000));
+        assert_eq!(record.first_answer_ns, Some(3_000_000));
+    }
+
+    #[test]
+    fn a_count_that_has_not_risen_is_no_count_of_the_first_chunk() {
+        let chunk = |count: u32| {
+            format!(
+                "data: {{\"choices\":[{{\"text\":\"a\"}}],\"usage\":{{\"completion_tokens\":{count}}}}}\n\n"
+            )
+        };
+        let (late, trace) = stream(&[chunk(0), chunk(2), chunk(4)].concat());
+        assert_eq!(late.first_chunk_tokens, None);
+        assert_eq!(late.completion_tokens, Some(4));
+        assert_eq!(trace.expect("a trace").tokens, [0, 2, 2]);
+    }
+
+    #[test]
+    fn counts_beyond_the_total_are_dropped() {
+        let chunk = |usage: &str| {
+            format!(
+                "data: {{\"choices\":[{{\"text\":\"a\"}}],\"usage\":{{\"completion_tokens\":{usage}}}}}\n\n"
+            )
+        };
+        let total =
+            "data: {\"choices\":[],\"usage\":{\"completion_tokens\":3}}\n\ndata: [DONE]\n\n";
+        // Up, down, and up again: what rose is counted once, and never negative.
+        let text = chunk("4294967295") + &chunk("1") + &chunk("null") + total;
+        let mut reply = Reply::new();
+        reply.on_bytes(HEAD.as_bytes(), 1);
+        reply.on_bytes(text.as_bytes(), 2);
+        assert_eq!(reply.take_fresh_tokens(), u32::MAX);
+        reply.on_eof(None, 3);
+        let (record, trace) = reply.into_record(&SENT, None);
+        assert_eq!(record.failure, None);
+        assert_eq!(record.completion_tokens, Some(3));
+        assert_eq!(record.first_chunk_tokens, None);
+        let trace = trace.expect("a trace");
+        assert_eq!((trace.gaps_us.len(), trace.tokens.len()), (3, 0));
     }
 
     #[test]

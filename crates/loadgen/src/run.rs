@@ -11,7 +11,7 @@ use std::{
 use tokdyno_domain::{
     meter::{METER_SCHEMA, MeterEvent, MeterEventKind, MeterOutcome, MeterSpec},
     metrics::{StageAsked, Traced, stage_figures},
-    workload::{StagePlan, StageSize, WorkloadError},
+    workload::{StagePlan, StageSize, WorkloadError, limits},
 };
 use tokio::task::LocalSet;
 
@@ -289,11 +289,18 @@ async fn run_stage(
         };
         requests = load::run(shared, plan, slots).await;
     }
+    let any_cancelled = requests.iter().any(|(record, _)| record.is_cancelled());
     let asked = StageAsked {
         kind: stage.level.kind,
         output_tokens: workload.output_tokens,
         exact_length: workload.ignore_eos,
-        complete: failure.is_none() && is_complete(stage, &requests, shared),
+        complete: failure.is_none()
+            && is_complete(
+                stage.level.size,
+                requests.len(),
+                any_cancelled,
+                shared.stop.is_cancelled(),
+            ),
     };
     emitter.emit(MeterEventKind::StageFinished {
         stage: stage.index,
@@ -303,14 +310,12 @@ async fn run_stage(
 }
 
 /// Did the stage run to its end? A stop that comes after the last request of a
-/// stage takes nothing away from it.
-fn is_complete(stage: &StagePlan, requests: &[Traced], shared: &Shared) -> bool {
-    match stage.level.size {
-        StageSize::Requests { requests: planned } => {
-            requests.len() == planned as usize
-                && !requests.iter().any(|(record, _)| record.is_cancelled())
-        }
-        StageSize::Duration { .. } => !shared.stop.is_cancelled(),
+/// stage takes nothing away from it. A stage bounded by time that ran into the
+/// bound of requests ended before its time.
+fn is_complete(size: StageSize, sent: usize, any_cancelled: bool, stopped: bool) -> bool {
+    match size {
+        StageSize::Requests { requests } => sent == requests as usize && !any_cancelled,
+        StageSize::Duration { .. } => !stopped && sent < limits::REQUESTS as usize,
     }
 }
 
@@ -329,4 +334,25 @@ fn all_failed(warmed: &[Traced], spec: &MeterSpec) -> Option<String> {
         warmed.len(),
         preflight::explain(failure, spec)
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_before_its_time_is_partial() {
+        let most = limits::REQUESTS as usize;
+        let timed = StageSize::Duration { seconds: 60.0 };
+        assert!(is_complete(timed, 3, false, false));
+        assert!(!is_complete(timed, 3, true, true));
+        // The bound of requests came before the end of the time.
+        assert!(!is_complete(timed, most, false, false));
+        let counted = StageSize::Requests {
+            requests: limits::REQUESTS,
+        };
+        assert!(is_complete(counted, most, false, true));
+        assert!(!is_complete(counted, most - 1, false, false));
+        assert!(!is_complete(counted, most, true, true));
+    }
 }
