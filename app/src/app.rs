@@ -31,7 +31,11 @@ pub fn App() -> impl IntoView {
     crate::plot::provide_palette();
     view! {
         <Title formatter=|title: String| {
-            if title.is_empty() { "Tokdyno".to_owned() } else { format!("{title} · Tokdyno") }
+            if title.is_empty() {
+                "Tokdyno".to_owned()
+            } else {
+                document_title(&format!("{title} · Tokdyno"))
+            }
         }/>
         <Router>
             // Left to the browser, which moves the focus as well.
@@ -51,5 +55,29 @@ pub fn App() -> impl IntoView {
             </main>
             <Footer/>
         </Router>
+    }
+}
+
+/// A title as the document takes it. In the browser it is set as text. On the server
+/// it is written into the document as it is, so that a name with mark-up in it, say of
+/// an imported run, would become part of the page.
+fn document_title(title: &str) -> String {
+    if cfg!(feature = "ssr") {
+        title.replace('&', "&amp;").replace('<', "&lt;")
+    } else {
+        title.to_owned()
+    }
+}
+
+#[cfg(all(test, feature = "ssr"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_cannot_leave_its_element() {
+        assert_eq!(
+            document_title("a</title><meta http-equiv=\"refresh\"> & b"),
+            "a&lt;/title>&lt;meta http-equiv=\"refresh\"> &amp; b"
+        );
     }
 }

@@ -44,6 +44,17 @@ impl AppError {
         }
         self
     }
+
+    /// What was sent to a server function cannot be read.
+    fn unreadable(reason: &str) -> Self {
+        let error = Self::new(
+            400,
+            format!("The request could not be read: {reason}. Reload the page and try again."),
+        );
+        #[cfg(feature = "ssr")]
+        let error = error.with_status();
+        error
+    }
 }
 
 impl FromServerFnError for AppError {
@@ -56,10 +67,13 @@ impl FromServerFnError for AppError {
                 503,
                 "The server does not answer. Check that Tokdyno is running; this page tries again by itself.",
             ),
-            ServerFnErrorErr::Args(_) | ServerFnErrorErr::MissingArg(_) => Self::new(
-                400,
-                format!("The request could not be read: {value}. Reload the page and try again."),
-            ),
+            ServerFnErrorErr::Args(reason) | ServerFnErrorErr::MissingArg(reason) => {
+                Self::unreadable(&reason)
+            }
+            // In the server, only what was sent to it is read by this road; in the
+            // browser, it is the answer.
+            #[cfg(feature = "ssr")]
+            ServerFnErrorErr::Deserialization(reason) => Self::unreadable(&reason),
             _ => Self::new(
                 500,
                 format!("The server's answer could not be used: {value}. Reload the page."),

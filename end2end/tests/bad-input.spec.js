@@ -120,3 +120,17 @@ test("a page elsewhere can change nothing", async ({ page }) => {
   const host = await page.request.get(tokdyno.url, { headers: { Host: "evil.example" } });
   expect(host.status()).toBe(421);
 });
+
+test("a title with mark-up in it stays a title", async ({ page }) => {
+  const title = 'T</title><meta http-equiv="refresh" content="0;url=/nowhere"><script>x()</script>';
+  const reply = await page.request.post(`${tokdyno.url}/api/fn/share`, {
+    headers: { Origin: tokdyno.url },
+    form: { "query[runs][0]": 1, "query[runs][1]": 2, title },
+  });
+  expect(reply.ok(), await reply.text()).toBe(true);
+  await page.goto(`${tokdyno.url}/c/${await reply.json()}`);
+  await hydrated(page);
+  expect(await page.title()).toBe(`${title} · Tokdyno`);
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText(title);
+  await expect(page.locator("meta[http-equiv]")).toHaveCount(0);
+});

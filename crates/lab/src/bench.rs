@@ -84,7 +84,8 @@ pub async fn ingest(lab: &Lab, requests: u32, chunks: u32) -> Result<IngestTimes
             "Another run waits in this database. Give the benchmark one of its own.".to_owned(),
         ));
     };
-    let folder = spool::SpoolFolder::open(&lab.0.config.data_dir).map_err(|e| fault(&e))?;
+    let folder =
+        spool::SpoolFolder::open(&lab.0.config.data_dir, lab.0.id).map_err(|e| fault(&e))?;
     let (path, _log) = folder
         .create(run, claimed.lease.epoch)
         .map_err(|e| fault(&e))?;

@@ -44,9 +44,23 @@ impl Lab {
     /// [`LabError::DatabaseUnavailable`].
     pub async fn import(&self, actor: &Actor, bytes: &[u8]) -> Result<Imported, LabError> {
         authorise(actor, Capability::Import)?;
-        let file =
-            ResultFile::parse(bytes).map_err(|error| LabError::Invalid(error.to_string()))?;
-        let hash = file.hash();
+        let _turn = self
+            .0
+            .importing
+            .acquire()
+            .await
+            .map_err(|error| LabError::internal("waiting for an import", error))?;
+        // A large file takes seconds to check; pages must not wait for it.
+        let bytes = bytes.to_vec();
+        let (file, hash) = tokio::task::spawn_blocking(move || {
+            ResultFile::parse(&bytes).map(|file| {
+                let hash = file.hash();
+                (file, hash)
+            })
+        })
+        .await
+        .map_err(|error| LabError::internal("reading a result file", error))?
+        .map_err(|error| LabError::Invalid(error.to_string()))?;
         let source = if file.endpoint.simulated {
             Source::Simulated
         } else {

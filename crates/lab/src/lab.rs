@@ -9,6 +9,7 @@ use sqlx::{
 };
 use tokdyno_domain::live::LiveEvent;
 use tokio::{sync::broadcast, task::JoinHandle};
+use uuid::Uuid;
 
 use crate::{LabError, live, secrets::KeyFile};
 
@@ -55,9 +56,14 @@ pub struct Lab(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) pool: PgPool,
+    /// Which database this is.
+    pub(crate) id: Uuid,
     pub(crate) config: LabConfig,
     pub(crate) key_file: KeyFile,
     pub(crate) live: broadcast::Sender<LiveEvent>,
+    /// Large files are brought in one after another: each takes a good deal of
+    /// memory, and several at once would leave no processor to the pages.
+    pub(crate) importing: tokio::sync::Semaphore,
     listener: std::sync::OnceLock<JoinHandle<()>>,
 }
 
@@ -104,6 +110,9 @@ impl Lab {
         // The migrator holds an advisory lock, so that programs that start
         // together do not migrate together.
         MIGRATOR.run(&pool).await.map_err(migration_error)?;
+        let id = sqlx::query_scalar!("SELECT id FROM laboratory")
+            .fetch_one(&pool)
+            .await?;
         let path = config
             .key_file
             .clone()
@@ -120,9 +129,11 @@ impl Lab {
             KeyFile::open(&path).map_err(|error| LabError::Invalid(error.to_string()))?;
         let lab = Self(Arc::new(Inner {
             pool,
+            id,
             config,
             key_file,
             live: broadcast::channel(live::BACKLOG).0,
+            importing: tokio::sync::Semaphore::new(1),
             listener: std::sync::OnceLock::new(),
         }));
         let listener = tokio::spawn(live::listen(Arc::downgrade(&lab.0)));

@@ -31,4 +31,5 @@ pub use comparisons::{Artefacts, StoredComparison};
 pub use error::LabError;
 pub use files::Imported;
 pub use lab::{Lab, LabConfig, MIGRATOR};
+pub use reads::FailureGroup;
 pub use worker::WorkerHandle;

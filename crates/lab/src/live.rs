@@ -9,6 +9,7 @@ use sqlx::{
 };
 use time::OffsetDateTime;
 use tokdyno_domain::{
+    access::{Actor, Capability, authorise},
     ids::RunId,
     live::{LiveEvent, LiveKind},
     meter::Progress,
@@ -24,20 +25,42 @@ pub(crate) const BACKLOG: usize = 1024;
 const MOST_MISSED: i64 = 1000;
 
 impl Lab {
-    /// Events of all runs from now on. After a lost database connection, events
+    /// Events of all runs from now on, for an actor who may read. Events name no
+    /// team: that suffices while all actors are of one team, and must be filtered
+    /// by team before there are two. After a lost database connection, events
     /// of the gap are told again; a reader who sees
     /// [`RecvError::Lagged`](broadcast::error::RecvError::Lagged) fetches afresh.
-    #[must_use]
-    pub fn live(&self) -> broadcast::Receiver<LiveEvent> {
+    ///
+    /// # Errors
+    /// [`LabError::Forbidden`].
+    pub fn live(&self, actor: &Actor) -> Result<broadcast::Receiver<LiveEvent>, LabError> {
+        authorise(actor, Capability::Read)?;
+        Ok(self.hear())
+    }
+
+    /// The same for the laboratory itself.
+    pub(crate) fn hear(&self) -> broadcast::Receiver<LiveEvent> {
         self.0.live.subscribe()
     }
 
     /// Kept events of a run after one that a reader has seen, and, while it runs,
-    /// how far it is.
+    /// how far it is. With no number nothing was missed: then it is only asked
+    /// whether the actor may hear of the run at all.
     ///
     /// # Errors
+    /// [`LabError::NoSuchRun`], [`LabError::Forbidden`],
     /// [`LabError::DatabaseUnavailable`].
-    pub async fn events_after(&self, run: RunId, seq: i64) -> Result<Vec<LiveEvent>, LabError> {
+    pub async fn events_after(
+        &self,
+        actor: &Actor,
+        run: RunId,
+        seq: Option<i64>,
+    ) -> Result<Vec<LiveEvent>, LabError> {
+        authorise(actor, Capability::Read)?;
+        self.must_exist(actor, run).await?;
+        let Some(seq) = seq else {
+            return Ok(Vec::new());
+        };
         let rows = sqlx::query!(
             r#"SELECT seq, kind AS "kind: Json<LiveKind>" FROM run_events
                WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3"#,

@@ -5,6 +5,7 @@ use tokdyno_domain::{
     analysis::{self, RequestPoint, RunFacts, levels, run_charts, summarise},
     chart::ChartSpec,
     ids::RunId,
+    record::FailureKind,
     views::{
         board::{BoardFilter, BoardView},
         compare::{CompareQuery, CompareView},
@@ -22,6 +23,19 @@ use crate::{
 const RECORDS: u32 = 100;
 /// Most requests of a run that its charts are made from; of more, every k-th.
 const MOST_POINTS: i64 = 4_000;
+
+/// Requests of a run that failed alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailureGroup {
+    /// Which kind.
+    pub kind: FailureKind,
+    /// What was said; alike in all of them.
+    pub message: String,
+    /// How many.
+    pub count: u64,
+    /// Stages in which it came up, in order.
+    pub stages: Vec<u32>,
+}
 
 impl Lab {
     /// The Board.
@@ -122,6 +136,36 @@ impl Lab {
             page,
             page_size: RECORDS,
         })
+    }
+
+    /// The failures of a run by kind and message, commonest first, at most fifty
+    /// groups: messages that hold numbers would else fill a page.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchRun`], [`LabError::Forbidden`],
+    /// [`LabError::DatabaseUnavailable`].
+    pub async fn failures(&self, actor: &Actor, run: RunId) -> Result<Vec<FailureGroup>, LabError> {
+        authorise(actor, Capability::Read)?;
+        self.must_exist(actor, run).await?;
+        let rows = sqlx::query!(
+            r#"SELECT failure_kind AS "kind!", failure_message AS "message!",
+                   count(*) AS "count!", array_agg(DISTINCT stage ORDER BY stage) AS "stages!"
+               FROM requests WHERE run_id = $1 AND failure_kind IS NOT NULL
+               GROUP BY failure_kind, failure_message
+               ORDER BY count(*) DESC, failure_kind, failure_message LIMIT 50"#,
+            run.0,
+        )
+        .fetch_all(&self.0.pool)
+        .await?;
+        Ok(rows
+            .into_iter()
+            .map(|row| FailureGroup {
+                kind: FailureKind::from_word(&row.kind).unwrap_or(FailureKind::BadReply),
+                message: row.message,
+                count: u64::try_from(row.count).unwrap_or(0),
+                stages: row.stages.into_iter().map(stages::small).collect(),
+            })
+            .collect())
     }
 
     /// Runs side by side, the first being the baseline.

@@ -4,9 +4,10 @@ use sqlx::PgPool;
 use tokdyno_domain::{
     access::Actor,
     founding,
-    ids::{ComparisonSlug, RunId},
+    ids::{ComparisonSlug, RunId, TeamId},
     live::LiveKind,
     meter::MeterOutcome,
+    record::{Failure, FailureKind},
     result_file::ResultFile,
     run::RunState,
     source::Source,
@@ -16,6 +17,7 @@ use tokdyno_domain::{
 
 use crate::{
     Artefacts, Lab, LabError,
+    requests::Columns,
     testing::{bytes, folder, lab, new_run, result_file, summary, wait_until, with_key},
 };
 
@@ -414,7 +416,7 @@ async fn the_list_is_filtered_and_paged(pool: PgPool) {
 async fn changes_are_heard_and_can_be_read_again(pool: PgPool) {
     let folder = folder();
     let lab = lab(&pool, &folder).await;
-    let mut live = lab.live();
+    let mut live = lab.live(ME).expect("allowed");
     // The listener connects by itself; until it has, nothing is heard.
     wait_until("the listener listens", async || {
         let probe = lab.queue_run(ME, &new_run("gpu1")).await.expect("queued");
@@ -450,9 +452,87 @@ async fn changes_are_heard_and_can_be_read_again(pool: PgPool) {
             (2, state(RunState::Cancelled))
         ]
     );
-    assert_eq!(lab.events_after(run, 0).await.expect("read"), heard);
-    assert_eq!(lab.events_after(run, 1).await.expect("read"), heard[1..]);
-    assert!(lab.events_after(run, 2).await.expect("read").is_empty());
+    let after = async |seq| lab.events_after(ME, run, seq).await.expect("read");
+    assert_eq!(after(Some(0)).await, heard);
+    assert_eq!(after(Some(1)).await, heard[1..]);
+    assert!(after(Some(2)).await.is_empty());
+    assert!(after(None).await.is_empty(), "nothing was missed");
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn events_are_told_only_of_runs_that_are_there_for_the_reader(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let run = lab.queue_run(ME, &new_run("gpu1")).await.expect("queued");
+    lab.cancel_run(ME, run).await.expect("cancelled");
+    let stranger = Actor {
+        team: TeamId(2),
+        ..*ME
+    };
+    for seq in [None, Some(0)] {
+        let refused = lab.events_after(&stranger, run, seq).await;
+        assert!(matches!(refused, Err(LabError::NoSuchRun(_))), "{seq:?}");
+        assert!(lab.events_after(ME, run, seq).await.is_ok());
+    }
+    lab.delete_run(ME, run).await.expect("deleted");
+    for seq in [None, Some(0)] {
+        let refused = lab.events_after(ME, run, seq).await;
+        assert!(matches!(refused, Err(LabError::NoSuchRun(_))), "{seq:?}");
+    }
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn alike_failures_are_one_group_and_the_commonest_comes_first(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let run = lab.queue_run(ME, &new_run("gpu1")).await.expect("queued");
+    let mut columns = Columns::default();
+    let mut seq = 0;
+    let mut add = |stage, failure: Option<(FailureKind, String)>| {
+        let mut record = crate::testing::request(stage, seq).record;
+        record.failure = failure.map(|(kind, message)| Failure {
+            kind,
+            message,
+            http_status: None,
+        });
+        columns.push(&record, None);
+        seq += 1;
+    };
+    add(0, Some((FailureKind::Connect, "refused".to_owned())));
+    for stage in [3, 1, 1] {
+        add(stage, Some((FailureKind::Status, "HTTP 500".to_owned())));
+    }
+    add(0, None);
+    let mut connection = pool.acquire().await.expect("connected");
+    columns.store(&mut connection, run).await.expect("stored");
+    let groups = lab.failures(ME, run).await.expect("read");
+    assert_eq!(groups.len(), 2, "{groups:?}");
+    assert_eq!(groups[0].kind, FailureKind::Status);
+    assert_eq!((groups[0].count, &groups[0].stages[..]), (3, &[1, 3][..]));
+    assert_eq!(
+        (groups[1].count, groups[1].message.as_str()),
+        (1, "refused")
+    );
+    let stranger = Actor {
+        team: TeamId(2),
+        ..*ME
+    };
+    let refused = lab.failures(&stranger, run).await;
+    assert!(matches!(refused, Err(LabError::NoSuchRun(_))));
+
+    // Messages that hold numbers do not fill the page.
+    let mut columns = Columns::default();
+    for seq in 0..200 {
+        let mut record = crate::testing::request(2, seq).record;
+        record.failure = Some(Failure {
+            kind: FailureKind::Broken,
+            message: format!("at byte {seq}"),
+            http_status: None,
+        });
+        columns.push(&record, None);
+    }
+    columns.store(&mut connection, run).await.expect("stored");
+    assert_eq!(lab.failures(ME, run).await.expect("read").len(), 50);
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]

@@ -30,7 +30,7 @@ use tokio::{
 
 use self::{
     instance::Instance,
-    lease::{Claimed, LEASE},
+    lease::{Claimed, LEASE, Lease},
     recover::Why,
     spool::SpoolFolder,
 };
@@ -105,7 +105,7 @@ impl Drop for Driven {
 impl Worker {
     async fn work(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let parallel = usize::try_from(self.lab.0.config.parallel.max(1)).unwrap_or(1);
-        let mut live = self.lab.live();
+        let mut live = self.lab.hear();
         let mut measurements = JoinSet::new();
         let mut recovered = false;
         // Since when the database has answered without a gap. Only who has seen it
@@ -177,17 +177,31 @@ impl Worker {
         let driven: Vec<i64> = self.driven_runs().iter().map(|run| run.0).collect();
         for (run, epoch) in lease::abandoned(pool, owner, own_only, &driven).await? {
             let _driven = self.mark(run);
-            if let Some(taken) = lease::take_over(pool, owner, run, epoch).await? {
-                let why = if own_only {
-                    Why::Restarted
-                } else {
-                    Why::Silent
-                };
-                match recover::settle(self, &taken, why, stop).await {
-                    Ok(()) => {}
-                    // Somebody else does it.
-                    Err(LabError::LeaseLost) => {}
-                    Err(error) => return Err(error),
+            let why = if own_only {
+                Why::Restarted
+            } else {
+                Why::Silent
+            };
+            let (lease, workload, settled) = match lease::take_over(pool, owner, run, epoch).await {
+                Ok(None) => continue,
+                Ok(Some(taken)) => {
+                    let settled = recover::settle(self, &taken, why, stop).await;
+                    (taken.lease, Some(taken.workload), settled)
+                }
+                // It is taken over all the same: only the answer cannot be read.
+                Err(error) => {
+                    let epoch = epoch + 1;
+                    (Lease { run, owner, epoch }, None, Err(error))
+                }
+            };
+            match settled {
+                Ok(()) => {}
+                // Somebody else does it.
+                Err(LabError::LeaseLost) => {}
+                Err(LabError::DatabaseUnavailable) => return Err(LabError::DatabaseUnavailable),
+                // One run must not stop the queue.
+                Err(error) => {
+                    recover::give_up(self, &lease, workload.as_ref(), &error, stop).await?;
                 }
             }
         }
@@ -195,7 +209,7 @@ impl Worker {
     }
 
     fn spool_folder(&self) -> Option<SpoolFolder> {
-        SpoolFolder::open(&self.lab.0.config.data_dir)
+        SpoolFolder::open(&self.lab.0.config.data_dir, self.lab.0.id)
             .inspect_err(|error| tracing::error!(%error, "the spool folder cannot be made"))
             .ok()
     }

@@ -189,7 +189,7 @@ mod tests {
             end_ns: 2_845_000_000,
             prompt_tokens: Some(18),
             completion_tokens: failure.is_none().then_some(256),
-            first_chunk_tokens: Some(1),
+            first_chunk_tokens: failure.is_none().then_some(1),
             cached_tokens: None,
             reasoning_tokens: None,
             chunks: 256,

@@ -1,10 +1,12 @@
 //! Where the result goes.
 
 use std::{
+    fs,
     io::{self, Write},
     path::{Path, PathBuf},
 };
 
+use rustix::fs::{Access, access};
 use tokdyno_domain::result_file::ResultFile;
 
 use crate::json_text::json_text;
@@ -55,15 +57,12 @@ impl Destination {
             path: path.display().to_string(),
             reason,
         };
-        if path.is_dir() {
-            return Err(failed(io::Error::from(io::ErrorKind::IsADirectory)));
-        }
-        let temporary = beside(path);
-        std::fs::File::create(&temporary).map_err(failed)?;
-        std::fs::remove_file(&temporary).map_err(failed)
+        Target::of(path)
+            .and_then(|target| target.check())
+            .map_err(failed)
     }
 
-    /// Writes the result: a file appears complete or not at all.
+    /// Writes the result: a regular file appears complete or not at all.
     ///
     /// # Errors
     /// It cannot be written.
@@ -79,23 +78,87 @@ impl Destination {
             }
             Self::File(path) => {
                 let text = json_text(result)?;
-                let temporary = beside(path);
-                let written = std::fs::File::create(&temporary).and_then(|mut file| {
-                    file.write_all(&text)?;
-                    file.sync_all()?;
-                    std::fs::rename(&temporary, path)
-                });
-                written.map_err(|reason| {
-                    // What is left of the attempt is of no use.
-                    let _ = std::fs::remove_file(&temporary);
-                    OutputError::File {
+                Target::of(path)
+                    .and_then(|target| target.write(&text))
+                    .map_err(|reason| OutputError::File {
                         path: path.display().to_string(),
                         reason,
-                    }
-                })
+                    })
             }
         }
     }
+}
+
+/// What the path given leads to, links followed.
+#[derive(Debug, PartialEq, Eq)]
+enum Target {
+    /// A regular file, there or not yet: replaced as a whole.
+    Regular(PathBuf),
+    /// A device or a FIFO: written into, because a file in its place would be
+    /// something else.
+    Special(PathBuf),
+}
+
+impl Target {
+    fn of(path: &Path) -> io::Result<Self> {
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            // Renamed onto what the link leads to, so that the link stays.
+            Ok(found) if found.is_file() => fs::canonicalize(path).map(Self::Regular),
+            Ok(_) => Ok(Self::Special(path.to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(Self::Regular(end_of_links(path)?))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn check(&self) -> io::Result<()> {
+        match self {
+            Self::Regular(path) => {
+                let temporary = beside(path);
+                fs::File::create(&temporary)?;
+                fs::remove_file(&temporary)
+            }
+            // Opening it would wait for a reader, or show the reader an end.
+            Self::Special(path) => Ok(access(path, Access::WRITE_OK)?),
+        }
+    }
+
+    fn write(&self, text: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Regular(path) => {
+                let temporary = beside(path);
+                let written = fs::File::create(&temporary).and_then(|mut file| {
+                    file.write_all(text)?;
+                    file.sync_all()?;
+                    fs::rename(&temporary, path)
+                });
+                if written.is_err() {
+                    // What is left of the attempt is of no use.
+                    let _ = fs::remove_file(&temporary);
+                }
+                written
+            }
+            // Not synced: neither pipes nor most devices can be.
+            Self::Special(path) => {
+                let mut file = fs::OpenOptions::new().write(true).open(path)?;
+                file.write_all(text)?;
+                file.flush()
+            }
+        }
+    }
+}
+
+/// Where links lead that end at nothing yet.
+fn end_of_links(path: &Path) -> io::Result<PathBuf> {
+    let mut end = path.to_owned();
+    // A circle does not come here: asking for its metadata fails otherwise.
+    while fs::symlink_metadata(&end).is_ok_and(|found| found.is_symlink()) {
+        let next = fs::read_link(&end)?;
+        end = end.parent().unwrap_or(Path::new("")).join(next);
+    }
+    Ok(end)
 }
 
 /// A name in the same folder, because a rename does not cross file systems.
@@ -133,5 +196,75 @@ mod tests {
             Destination::StandardOutput
         );
         assert_eq!(Destination::named(None), Destination::Table);
+    }
+
+    #[test]
+    fn links_are_followed_and_stay() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("far")).expect("a folder");
+        fs::write(at("far/old.json"), "old").expect("written");
+        for (link, leads_to) in [
+            ("to_old", "far/old.json"),
+            ("to_new", "far/new.json"),
+            ("to_link", "to_new"),
+        ] {
+            std::os::unix::fs::symlink(leads_to, at(link)).expect("a link");
+        }
+        for (link, file) in [
+            ("to_old", "far/old.json"),
+            ("to_link", "far/new.json"),
+            ("to_new", "far/new.json"),
+        ] {
+            let target = Target::of(&at(link)).expect("a target");
+            target.check().expect("writable");
+            target.write(link.as_bytes()).expect("written");
+            assert!(at(link).is_symlink(), "{link} stays a link");
+            assert!(!at(file).is_symlink(), "{file} is the file");
+            assert_eq!(fs::read_to_string(at(file)).expect("read"), link);
+        }
+        let left = fs::read_dir(at("far")).expect("listed").count();
+        assert_eq!(left, 2, "nothing else is left behind");
+    }
+
+    #[test]
+    fn a_circle_of_links_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        std::os::unix::fs::symlink("b", at("a")).expect("a link");
+        std::os::unix::fs::symlink("a", at("b")).expect("a link");
+        assert!(Destination::named(Some(&at("a"))).check().is_err());
+    }
+
+    #[test]
+    fn a_pipe_is_written_into_and_stays_a_pipe() {
+        use std::os::unix::fs::FileTypeExt;
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        )
+        .expect("a pipe");
+        // Nobody reads yet, and this must not wait for anybody.
+        Destination::named(Some(&pipe)).check().expect("writable");
+        // Open in both directions, so that a writer that never comes ends in a
+        // failed assertion rather than in a wait.
+        let mut reader = fs::File::options()
+            .read(true)
+            .write(true)
+            .open(&pipe)
+            .expect("opened");
+        let target = Target::of(&pipe).expect("a target");
+        target.write(b"{}\n").expect("written");
+        let kind = fs::symlink_metadata(&pipe).expect("there").file_type();
+        assert!(kind.is_fifo(), "{kind:?}");
+        let mut text = [0; 3];
+        io::Read::read_exact(&mut reader, &mut text).expect("read");
+        assert_eq!(&text, b"{}\n");
     }
 }

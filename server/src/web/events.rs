@@ -9,7 +9,7 @@
 use std::{convert::Infallible, time::Duration};
 
 use axum::{
-    extract::{Query, State},
+    extract::{Query, State, rejection::QueryRejection},
     response::sse::{Event, KeepAlive, Sse},
 };
 use futures::{Stream, StreamExt, stream};
@@ -34,10 +34,11 @@ pub(crate) struct Which {
 
 pub(crate) async fn events(
     State(site): State<Site>,
-    Query(which): Query<Which>,
+    which: Result<Query<Which>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     authorise(&site.actor, Capability::Read)?;
+    let which = readable(which)?;
     // Subscribed before the past is read, so that nothing falls between the two.
     let live = site.lab.live(&site.actor)?;
     let seen = last_seen(&headers, which.run)?;
@@ -56,6 +57,15 @@ pub(crate) async fn events(
         .take_until(site.ending.come())
         .map(Ok);
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
+}
+
+fn readable(which: Result<Query<Which>, QueryRejection>) -> Result<Which, Problem> {
+    which.map(|Query(which)| which).map_err(|_| {
+        Problem::new(
+            StatusCode::BAD_REQUEST,
+            "The address does not read `/events?run=NUMBER`. Correct the number, or leave it out to hear of all runs.",
+        )
+    })
 }
 
 /// The sequence number after which to go on, if the browser names an event of this run.
@@ -185,6 +195,18 @@ mod tests {
         let mut reader = Reader { run: None, seen: 0 };
         assert!(reader.wants(&state(1, 5)) && reader.wants(&state(2, 1)));
         assert!(!reader.wants(&progress(1, 6)));
+    }
+
+    #[test]
+    fn a_run_that_is_no_number_is_explained() {
+        let which =
+            |address: &'static str| readable(Query::try_from_uri(&http::Uri::from_static(address)));
+        assert_eq!(which("/events?run=7").expect("read").run, Some(RunId(7)));
+        assert_eq!(which("/events").expect("read").run, None);
+        let response = axum::response::IntoResponse::into_response(
+            which("/events?run=abc").expect_err("no number"),
+        );
+        assert_eq!(response.status(), StatusCode::BAD_REQUEST);
     }
 
     #[test]

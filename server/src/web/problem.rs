@@ -12,7 +12,7 @@ use axum::{
 use futures::FutureExt;
 use http::{
     HeaderMap, HeaderValue, StatusCode,
-    header::{ACCEPT, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER},
+    header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER},
 };
 use tokdyno_lab::LabError;
 
@@ -200,6 +200,26 @@ pub(crate) async fn despite_panics(request: Request, next: Next) -> Response {
     }
 }
 
+/// Puts a sentence into the empty answer to a method that an address does not know.
+/// The header `Allow` stays.
+pub(crate) async fn methods_explained(request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    if response.status() != StatusCode::METHOD_NOT_ALLOWED
+        || response.extensions().get::<Problem>().is_some()
+    {
+        return response;
+    }
+    let mut explained = Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "This address does not take this method. The header Allow names those it takes.",
+    )
+    .into_response();
+    if let Some(allow) = response.headers().get(ALLOW) {
+        explained.headers_mut().insert(ALLOW, allow.clone());
+    }
+    explained
+}
+
 /// Turns people away while the program is stopping.
 pub(crate) async fn not_while_stopping(
     State(ending): State<Ending>,
@@ -259,6 +279,22 @@ mod tests {
             .expect("a request");
         let response = router.oneshot(request).await.expect("a reply");
         assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert!(response.extensions().get::<Problem>().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_wrong_method_is_explained() {
+        use tower::ServiceExt;
+
+        let router: axum::Router = axum::Router::new()
+            .route("/", axum::routing::get(async || "here"))
+            .layer(axum::middleware::from_fn(methods_explained));
+        let request = http::Request::delete("/")
+            .body(axum::body::Body::empty())
+            .expect("a request");
+        let response = router.oneshot(request).await.expect("a reply");
+        assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(response.headers()[ALLOW], "GET,HEAD");
         assert!(response.extensions().get::<Problem>().is_some());
     }
 

@@ -103,8 +103,49 @@ fn guarded(router: Router<Site>, site: Site, names: Option<Arc<hosts::OwnNames>>
             .layer(from_fn_with_state(names, hosts::guard));
     }
     router
+        .layer(from_fn(problem::methods_explained))
         .layer(from_fn(problem::despite_panics))
         .layer(from_fn_with_state(site.clone(), problem::pages_for_people))
         .layer(from_fn(headers::add))
         .with_state(site)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use http::{Request, StatusCode, header::CONTENT_TYPE};
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn arguments_that_cannot_be_read_are_the_senders_fault() {
+        let router: Router = Router::new().fallback(leptos_axum::handle_server_fns);
+        for (path, content_type, sent) in [
+            ("/api/fn/board", "application/json", "{"),
+            ("/api/fn/run", "application/json", "{\"run\":\"abc\"}"),
+            (
+                "/api/fn/cancel_run",
+                "application/x-www-form-urlencoded",
+                "run=abc",
+            ),
+        ] {
+            let request = Request::post(path)
+                .header(CONTENT_TYPE, content_type)
+                .body(Body::from(sent))
+                .expect("a request");
+            let response = router.clone().oneshot(request).await.expect("a reply");
+            assert_eq!(response.status(), StatusCode::BAD_REQUEST, "{path}");
+            let body = response.into_body().collect().await.expect("a body");
+            let error: serde_json::Value =
+                serde_json::from_slice(&body.to_bytes()).expect("an error in JSON");
+            assert_eq!(error["status"], 400, "{path}");
+            let sentence = error["sentence"].as_str().expect("a sentence");
+            assert!(
+                sentence.starts_with("The request could not be read"),
+                "{path}: {sentence}"
+            );
+        }
+    }
 }

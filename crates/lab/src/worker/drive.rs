@@ -227,7 +227,7 @@ impl Drive<'_> {
                 let mut batch = match pending.take() {
                     Some(batch) => batch,
                     None => {
-                        let (back, batch) = next_batch(tail.take()).await?;
+                        let (back, batch) = next_batch(tail.take(), 0).await?;
                         tail = Some(back);
                         batch
                     }
@@ -389,8 +389,12 @@ pub(super) async fn bounded<T>(
         .unwrap_or(Err(LabError::DatabaseUnavailable))
 }
 
-/// Reads on, away from the threads that serve pages.
-pub(super) async fn next_batch(tail: Option<Tail>) -> Result<(Tail, ingest::Batch), LabError> {
+/// Reads on, away from the threads that serve pages. Lines up to `stored` are
+/// stored already.
+pub(super) async fn next_batch(
+    tail: Option<Tail>,
+    stored: i64,
+) -> Result<(Tail, ingest::Batch), LabError> {
     let Some(mut tail) = tail else {
         return Err(LabError::internal(
             "reading a spool file",
@@ -398,7 +402,7 @@ pub(super) async fn next_batch(tail: Option<Tail>) -> Result<(Tail, ingest::Batc
         ));
     };
     let (tail, batch) = tokio::task::spawn_blocking(move || {
-        let batch = tail.next_batch(0);
+        let batch = tail.next_batch(stored);
         (tail, batch)
     })
     .await

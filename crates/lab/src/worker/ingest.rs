@@ -25,6 +25,7 @@ use crate::{
 /// Lines of the meter that are stored together.
 #[derive(Default)]
 pub(crate) struct Batch {
+    lines: u64,
     last_seq: i64,
     columns: Columns,
     started: Option<Started>,
@@ -50,6 +51,7 @@ impl Batch {
     /// Adds a line. Lines up to `stored` are stored already; of them only what
     /// the worker itself must know is taken.
     pub(crate) fn push(&mut self, event: MeterEvent, stored: i64) {
+        self.lines += 1;
         let seq = clean::big(event.seq);
         let news = seq > stored.max(self.last_seq);
         match event.kind {
@@ -88,9 +90,14 @@ impl Batch {
         }
     }
 
-    /// Nothing to store?
+    /// Was nothing read?
     pub(crate) const fn is_empty(&self) -> bool {
-        self.last_seq == 0
+        self.lines == 0
+    }
+
+    /// Is there anything that is not stored yet?
+    pub(crate) const fn has_news(&self) -> bool {
+        self.last_seq != 0
     }
 
     /// Enough for one transaction?
@@ -98,8 +105,7 @@ impl Batch {
         self.columns.len() >= ROWS
     }
 
-    /// Number of the last line in it, 0 if there is none.
-    #[cfg(test)]
+    /// Number of the last line that is not stored yet, 0 if there is none.
     pub(crate) const fn last_seq(&self) -> i64 {
         self.last_seq
     }
@@ -183,23 +189,31 @@ pub(crate) async fn conclude(
     Ok(())
 }
 
-/// Brings partial figures up to date after the end: more requests were found.
+/// Ends a run whose figures cannot be worked out.
+pub(crate) async fn close(
+    pool: &PgPool,
+    lease: &Lease,
+    state: RunState,
+    reason: &str,
+) -> Result<(), LabError> {
+    let mut tx = pool.begin().await?;
+    lease::end(&mut tx, lease, state, Some(reason), None).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Brings partial figures up to date after the end, which stays what it was: more
+/// requests were found.
 pub(crate) async fn refigure(
     pool: &PgPool,
     lease: &Lease,
     workload: &Workload,
+    state: RunState,
 ) -> Result<(), LabError> {
     let mut tx = pool.begin().await?;
     let held = lease::hold(&mut tx, lease).await?;
     partial_stages(&mut tx, lease.run, workload, held.simulated).await?;
-    emit(
-        &mut tx,
-        lease.run,
-        LiveKind::State {
-            state: RunState::Interrupted,
-        },
-    )
-    .await?;
+    emit(&mut tx, lease.run, LiveKind::State { state }).await?;
     tx.commit().await?;
     Ok(())
 }

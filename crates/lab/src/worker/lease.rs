@@ -63,11 +63,27 @@ pub(crate) struct Held {
     pub(crate) simulated: bool,
     pub(crate) event_seq: i64,
     pub(crate) ingested_seq: i64,
-    pub(crate) running: bool,
 }
 
-/// Takes the oldest waiting run whose server is free.
+/// Takes the oldest waiting run whose server is free. One whose stored form cannot
+/// be read is ended as failed, so that it does not hold up the others.
 pub(crate) async fn claim(pool: &PgPool, owner: Uuid) -> Result<Option<Claimed>, LabError> {
+    loop {
+        match claim_one(pool, owner).await? {
+            Claim::None => return Ok(None),
+            Claim::Run(claimed) => return Ok(Some(*claimed)),
+            Claim::Unreadable => {}
+        }
+    }
+}
+
+enum Claim {
+    None,
+    Run(Box<Claimed>),
+    Unreadable,
+}
+
+async fn claim_one(pool: &PgPool, owner: Uuid) -> Result<Claim, LabError> {
     let mut tx = pool.begin().await?;
     // Of the runs of one server only the oldest may go: were it locked by another
     // worker just now, the next of the same server must not overtake it.
@@ -84,9 +100,7 @@ pub(crate) async fn claim(pool: &PgPool, owner: Uuid) -> Result<Option<Claimed>,
                             OR (other.state = 'queued' AND other.deleted_at IS NULL
                                 AND other.id < waiting.id)))
                ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
-           RETURNING id, lease_epoch, endpoint_url AS "endpoint_url!",
-               tls AS "tls: Json<TlsTrust>", requested_model,
-               workload AS "workload: Json<Workload>""#,
+           RETURNING id, lease_epoch, endpoint_url, tls, requested_model, workload"#,
         owner,
         LEASE.as_secs_f64(),
     )
@@ -94,28 +108,42 @@ pub(crate) async fn claim(pool: &PgPool, owner: Uuid) -> Result<Option<Claimed>,
     .await;
     let row = match row {
         Ok(Some(row)) => row,
-        Ok(None) => return Ok(None),
+        Ok(None) => return Ok(Claim::None),
         // Another worker has begun on this server in the same moment.
-        Err(sqlx::Error::Database(error)) if error.is_unique_violation() => return Ok(None),
+        Err(sqlx::Error::Database(error)) if error.is_unique_violation() => return Ok(Claim::None),
         Err(error) => return Err(error.into()),
     };
     let run = RunId(row.id);
+    let lease = Lease {
+        run,
+        owner,
+        epoch: row.lease_epoch,
+    };
+    let stored = || -> Result<_, Box<dyn std::error::Error + Send + Sync>> {
+        let endpoint: EndpointUrl = row.endpoint_url.as_deref().unwrap_or_default().parse()?;
+        let tls: TlsTrust = serde_json::from_value(row.tls)?;
+        let workload: Workload = serde_json::from_value(row.workload)?;
+        Ok((endpoint, tls, workload))
+    };
+    let (endpoint, tls, workload) = match stored() {
+        Ok(stored) => stored,
+        Err(error) => {
+            tracing::error!(%run, %error, "a waiting run cannot be read");
+            let reason = "What is stored of this run cannot be read, so it was not measured. Queue it again; if that happens again, look into the program's log.";
+            end(&mut tx, &lease, RunState::Failed, Some(reason), None).await?;
+            tx.commit().await?;
+            return Ok(Claim::Unreadable);
+        }
+    };
     emit_state(&mut tx, run, RunState::Running).await?;
     tx.commit().await?;
-    Ok(Some(Claimed {
-        lease: Lease {
-            run,
-            owner,
-            epoch: row.lease_epoch,
-        },
-        endpoint: row
-            .endpoint_url
-            .parse()
-            .map_err(|error| LabError::internal("reading a stored address", error))?,
-        tls: row.tls.0,
+    Ok(Claim::Run(Box::new(Claimed {
+        lease,
+        endpoint,
+        tls,
         requested_model: row.requested_model,
-        workload: row.workload.0,
-    }))
+        workload,
+    })))
 }
 
 /// Runs that are marked as running although nobody drives them: those of this
@@ -145,8 +173,8 @@ pub(crate) async fn abandoned(
 }
 
 /// Takes a run over from a silent holder; none if somebody else was quicker, or
-/// the holder has reported after all. A run that is over may be taken over only
-/// as *interrupted*, to bring in what its meter had still written.
+/// the holder has reported after all. A run that is over may be taken over to bring
+/// in what its meter had still written; what it ended as stays.
 pub(crate) async fn take_over(
     pool: &PgPool,
     owner: Uuid,
@@ -157,7 +185,7 @@ pub(crate) async fn take_over(
         r#"UPDATE runs SET lease_owner = $1, lease_epoch = lease_epoch + 1,
                lease_expires_at = now() + $2::float8 * interval '1 second'
            WHERE id = $3 AND lease_epoch = $4 AND deleted_at IS NULL
-             AND (state = 'interrupted'
+             AND (state IN ('interrupted', 'cancelled', 'failed', 'finished')
                   OR (state = 'running' AND (lease_owner = $1 OR lease_expires_at < now())))
            RETURNING lease_epoch, workload AS "workload: Json<Workload>",
                cancel_requested_at IS NOT NULL AS "cancel_requested!", ingested_seq"#,
@@ -191,7 +219,7 @@ pub(crate) async fn hold(connection: &mut PgConnection, lease: &Lease) -> Result
         r#"UPDATE runs SET lease_expires_at = now() + $4::float8 * interval '1 second'
            WHERE id = $1 AND lease_epoch = $2 AND lease_owner = $3
            RETURNING cancel_requested_at IS NOT NULL AS "cancel_requested!", simulated,
-               event_seq, ingested_seq, state = 'running' AS "running!""#,
+               event_seq, ingested_seq"#,
         lease.run.0,
         lease.epoch,
         lease.owner,
@@ -250,7 +278,7 @@ impl Heartbeat {
     /// Begins to report.
     pub(crate) fn start(lab: &Lab, lease: Lease) -> Self {
         let (sender, beat) = watch::channel(Beat::default());
-        let task = tokio::spawn(report(lab.0.pool.clone(), lease, lab.live(), sender));
+        let task = tokio::spawn(report(lab.0.pool.clone(), lease, lab.hear(), sender));
         Self { task, beat }
     }
 

@@ -4,17 +4,19 @@
 use std::{path::Path, time::Duration};
 
 use sqlx::PgPool;
-use tokdyno_domain::{ids::RunId, meter::MeterOutcome, run::RunState, timestamp::Timestamp};
+use tokdyno_domain::{
+    ids::RunId, meter::MeterOutcome, run::RunState, timestamp::Timestamp, workload::Workload,
+};
 use tokio::{sync::watch, time::Instant};
 
 use super::{
     Worker,
     drive::{Ending, bounded, next_batch},
     ingest,
-    lease::{self, Heartbeat, TakenOver},
+    lease::{self, Heartbeat, Lease, TakenOver},
     meter,
     patience::persist,
-    spool::{SpoolFolder, Tail},
+    spool::{SpoolFolder, SpoolName, Tail},
 };
 use crate::LabError;
 
@@ -57,9 +59,11 @@ pub(super) async fn settle(
     let path = worker
         .spool_folder()
         .and_then(|folder| folder.find(lease.run));
-    let finished = match &path {
+    let Reading {
+        finished, broken, ..
+    } = match &path {
         Some(path) => bring_in(worker, taken, path, stop).await?,
-        None => None,
+        None => Reading::default(),
     };
     let at = finished.as_ref().map(|(_, at)| *at);
     let ending = match finished.map(|(outcome, _)| outcome) {
@@ -82,9 +86,50 @@ pub(super) async fn settle(
     )?;
     tracing::info!(run = %lease.run, state = %ending.state, "a run was recovered");
     if let Some(path) = &path {
-        SpoolFolder::remove(path);
+        if broken {
+            SpoolFolder::put_aside(path);
+        } else {
+            SpoolFolder::remove(path);
+        }
     }
     Ok(())
+}
+
+/// Ends a run that cannot be recovered, so that the others can go on. What its
+/// meter wrote is put aside.
+pub(super) async fn give_up(
+    worker: &Worker,
+    lease: &Lease,
+    workload: Option<&Workload>,
+    error: &LabError,
+    stop: &watch::Receiver<bool>,
+) -> Result<(), LabError> {
+    let run = lease.run;
+    tracing::error!(%run, %error, "a run cannot be recovered; its spool file is put aside");
+    if let Some(path) = worker.spool_folder().and_then(|folder| folder.find(run)) {
+        SpoolFolder::put_aside(&path);
+    }
+    let pool = &worker.lab.0.pool;
+    let state = RunState::Interrupted;
+    let reason = "The worker that measured this run is gone, and what its meter had written could not all be stored. What had been stored is kept; measure again, and look into the program's log.";
+    let mut concluded = match workload {
+        Some(workload) => persist!(
+            stop,
+            ingest::conclude(pool, lease, workload, state, Some(reason), None)
+        ),
+        None => persist!(stop, ingest::close(pool, lease, state, reason)),
+    };
+    if let (Some(_), Err(LabError::Internal(_))) = (workload, &concluded) {
+        concluded = persist!(stop, ingest::close(pool, lease, state, reason));
+    }
+    match concluded {
+        Err(LabError::DatabaseUnavailable) => Err(LabError::DatabaseUnavailable),
+        Err(error) => {
+            tracing::error!(%run, %error, "the end of a run was not stored");
+            Ok(())
+        }
+        Ok(()) => Ok(()),
+    }
 }
 
 /// Stores the whole spool file, once its meter has ended.
@@ -93,7 +138,7 @@ async fn bring_in(
     taken: &TakenOver,
     path: &Path,
     stop: &watch::Receiver<bool>,
-) -> Result<Option<(MeterOutcome, Timestamp)>, LabError> {
+) -> Result<Reading, LabError> {
     let program = &worker.lab.0.config.meter;
     let mut reading = Reading::default();
     reading.read_on(worker, taken, path, stop).await?;
@@ -121,13 +166,16 @@ async fn bring_in(
             break;
         }
     }
-    Ok(reading.finished)
+    Ok(reading)
 }
 
 #[derive(Default)]
 struct Reading {
     tail: Option<Tail>,
+    /// It cannot be read to its end.
     broken: bool,
+    /// Last line that was not stored before.
+    last_seq: i64,
     meter_pid: Option<u32>,
     finished: Option<(MeterOutcome, Timestamp)>,
 }
@@ -147,9 +195,9 @@ impl Reading {
                 None => Tail::open(path)
                     .map_err(|error| LabError::internal("opening a spool file", error))?,
             };
-            let Ok((tail, mut batch)) = next_batch(Some(tail)).await else {
+            let Ok((tail, mut batch)) = next_batch(Some(tail), taken.ingested_seq).await else {
                 // After a power cut a file may end in anything; what stands before
-                // it counts.
+                // it counts, and is stored.
                 self.broken = true;
                 return Ok(());
             };
@@ -159,6 +207,10 @@ impl Reading {
             if batch.is_empty() {
                 return Ok(());
             }
+            if !batch.has_news() {
+                continue;
+            }
+            self.last_seq = self.last_seq.max(batch.last_seq());
             batch.progress = None;
             persist!(
                 stop,
@@ -175,55 +227,98 @@ impl Reading {
 }
 
 /// Spool files that lie here although nobody reads them: of runs that another
-/// worker had to give up while this machine was cut off. What they hold is
-/// brought in; files of runs that are over and stored are removed.
+/// worker had to end while this machine was cut off. What they hold is brought in;
+/// files that are stored entirely, and those of deleted runs, are removed.
 pub(super) async fn collect(worker: &Worker, stop: &watch::Receiver<bool>) -> Result<(), LabError> {
     let Some(folder) = worker.spool_folder() else {
         return Ok(());
     };
-    for run in folder.runs() {
+    for (SpoolName { run, epoch }, path) in folder.files() {
         if worker.is_driven(run) {
             continue;
         }
-        let Some(path) = folder.find(run) else {
+        let Some(known) = known(&worker.lab.0.pool, run).await? else {
             continue;
         };
-        let Some((state, epoch)) = state_of(&worker.lab.0.pool, run).await? else {
-            continue;
-        };
-        match state {
-            RunState::Interrupted => {
-                let owner = worker.instance.id;
-                let pool = &worker.lab.0.pool;
-                let Some(taken) = lease::take_over(pool, owner, run, epoch).await? else {
-                    continue;
-                };
-                bring_in(worker, &taken, &path, stop).await?;
-                let mut connection = pool.acquire().await?;
-                let held = lease::hold(&mut connection, &taken.lease).await?;
-                drop(connection);
-                if held.ingested_seq > taken.ingested_seq {
-                    ingest::refigure(pool, &taken.lease, &taken.workload).await?;
-                    tracing::info!(%run, "requests of an interrupted run were brought in");
-                }
-                SpoolFolder::remove(&path);
-            }
-            RunState::Finished | RunState::Failed | RunState::Cancelled => {
-                SpoolFolder::remove(&path);
-            }
+        match known.state {
             // Somebody's: the queue's, or another worker's until its lease lapses.
-            RunState::Queued | RunState::Running => {}
+            RunState::Queued | RunState::Running => continue,
+            RunState::Interrupted | RunState::Finished | RunState::Failed | RunState::Cancelled => {
+            }
+        }
+        // Never measured under this lease: the database is an older copy.
+        if known.epoch < epoch {
+            tracing::warn!(%run, "a spool file is not of the run of this number; it is put aside");
+            SpoolFolder::put_aside(&path);
+            continue;
+        }
+        if known.deleted {
+            SpoolFolder::remove(&path);
+            continue;
+        }
+        match collect_one(worker, run, &known, &path, stop).await {
+            Ok(()) => {}
+            // Somebody else does it.
+            Err(LabError::LeaseLost) => {}
+            Err(LabError::DatabaseUnavailable) => return Err(LabError::DatabaseUnavailable),
+            // One file must not stop the queue.
+            Err(error) => {
+                tracing::error!(%run, %error, "a spool file cannot be brought in; it is put aside");
+                SpoolFolder::put_aside(&path);
+            }
         }
     }
     Ok(())
 }
 
-async fn state_of(pool: &PgPool, run: RunId) -> Result<Option<(RunState, i64)>, LabError> {
+/// Brings in what is still missing of a run that is over.
+async fn collect_one(
+    worker: &Worker,
+    run: RunId,
+    known: &Known,
+    path: &Path,
+    stop: &watch::Receiver<bool>,
+) -> Result<(), LabError> {
+    let (pool, owner) = (&worker.lab.0.pool, worker.instance.id);
+    let Some(taken) = lease::take_over(pool, owner, run, known.epoch).await? else {
+        return Ok(());
+    };
+    let reading = bring_in(worker, &taken, path, stop).await?;
+    let mut connection = pool.acquire().await?;
+    let held = lease::hold(&mut connection, &taken.lease).await?;
+    drop(connection);
+    if held.ingested_seq > taken.ingested_seq {
+        ingest::refigure(pool, &taken.lease, &taken.workload, known.state).await?;
+        tracing::info!(%run, state = %known.state, "requests of a run that is over were brought in");
+    }
+    if reading.broken {
+        SpoolFolder::put_aside(path);
+    } else if reading.last_seq <= held.ingested_seq {
+        SpoolFolder::remove(path);
+    }
+    Ok(())
+}
+
+/// What the database says of a run with a spool file.
+struct Known {
+    state: RunState,
+    epoch: i64,
+    deleted: bool,
+}
+
+async fn known(pool: &PgPool, run: RunId) -> Result<Option<Known>, LabError> {
     let row = sqlx::query!(
-        "SELECT state, lease_epoch FROM runs WHERE id = $1 AND deleted_at IS NULL",
+        r#"SELECT state, lease_epoch, deleted_at IS NOT NULL AS "deleted!"
+           FROM runs WHERE id = $1"#,
         run.0
     )
     .fetch_optional(pool)
     .await?;
-    Ok(row.and_then(|row| Some((RunState::from_word(&row.state)?, row.lease_epoch))))
+    Ok(row.and_then(|row| {
+        Some(Known {
+            state: RunState::from_word(&row.state)?,
+            epoch: row.lease_epoch,
+            deleted: row.deleted,
+        })
+    }))
 }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use tokdyno_domain::{ids::RunId, meter::MeterEvent};
+use uuid::Uuid;
 
 use super::ingest::Batch;
 
@@ -17,9 +18,21 @@ const PIECE: usize = 1 << 20;
 /// Longest line: a request of a million chunks has less.
 const LONGEST_LINE: usize = 64 << 20;
 
-/// The folder of spool files.
+/// The folder of spool files, `run-LABORATORY-RUN-EPOCH.jsonl`.
 #[derive(Debug, Clone)]
-pub(crate) struct SpoolFolder(PathBuf);
+pub(crate) struct SpoolFolder {
+    path: PathBuf,
+    /// Which database's runs: others' files are never touched.
+    laboratory: Uuid,
+}
+
+/// A spool file by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SpoolName {
+    pub(crate) run: RunId,
+    /// Epoch of the lease under which it was made.
+    pub(crate) epoch: i64,
+}
 
 /// Reads a spool file as it grows.
 pub(crate) struct Tail {
@@ -49,23 +62,25 @@ pub(crate) enum TailError {
 
 impl SpoolFolder {
     /// The folder in this data directory; made if missing, mode 0700.
-    pub(crate) fn open(data_dir: &Path) -> io::Result<Self> {
-        let folder = data_dir.join("spool");
+    pub(crate) fn open(data_dir: &Path, laboratory: Uuid) -> io::Result<Self> {
+        let path = data_dir.join("spool");
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
-            .create(&folder)?;
-        Ok(Self(folder))
+            .create(&path)?;
+        Ok(Self { path, laboratory })
     }
 
     /// Makes the spool file of a run, mode 0600, and beside it one for what the
     /// meter has to complain of.
     pub(crate) fn create(&self, run: RunId, epoch: i64) -> io::Result<(PathBuf, File)> {
-        // A file of this run's number from another database is not this run's.
+        // A run is measured once: this one is from before the database was restored.
         for stale in self.of_run(run)? {
             fs::rename(&stale, stale.with_extension("stale"))?;
         }
-        let path = self.0.join(format!("run-{run}-{epoch}.jsonl"));
+        let path = self
+            .path
+            .join(format!("{}{run}-{epoch}.jsonl", self.prefix()));
         let make = |path: &Path| {
             fs::OpenOptions::new()
                 .write(true)
@@ -85,9 +100,9 @@ impl SpoolFolder {
         self.of_run(run).ok()?.into_iter().next()
     }
 
-    /// All runs with a spool file.
-    pub(crate) fn runs(&self) -> Vec<RunId> {
-        let Ok(entries) = fs::read_dir(&self.0) else {
+    /// All spool files of this laboratory.
+    pub(crate) fn files(&self) -> Vec<(SpoolName, PathBuf)> {
+        let Ok(entries) = fs::read_dir(&self.path) else {
             return Vec::new();
         };
         entries
@@ -95,9 +110,12 @@ impl SpoolFolder {
             .filter_map(|entry| {
                 let name = entry.file_name();
                 let stem = name.to_str()?.strip_suffix(".jsonl")?;
-                let (run, epoch) = stem.strip_prefix("run-")?.split_once('-')?;
-                epoch.parse::<i64>().ok()?;
-                run.parse().ok()
+                let (run, epoch) = stem.strip_prefix(&self.prefix())?.split_once('-')?;
+                let name = SpoolName {
+                    run: run.parse().ok()?,
+                    epoch: epoch.parse().ok()?,
+                };
+                Some((name, entry.path()))
             })
             .collect()
     }
@@ -120,10 +138,14 @@ impl SpoolFolder {
         }
     }
 
+    fn prefix(&self) -> String {
+        format!("run-{}-", self.laboratory.simple())
+    }
+
     fn of_run(&self, run: RunId) -> io::Result<Vec<PathBuf>> {
-        let prefix = format!("run-{run}-");
+        let prefix = format!("{}{run}-", self.prefix());
         let mut found = Vec::new();
-        for entry in fs::read_dir(&self.0)? {
+        for entry in fs::read_dir(&self.path)? {
             let entry = entry?;
             let name = entry.file_name();
             if name
@@ -158,21 +180,28 @@ impl Tail {
     }
 
     /// The next lines, as many as make a batch or as there are. A line without
-    /// its end is left until it has one. Blocks on the disk.
+    /// its end is left until it has one. Where the file cannot be read on, what
+    /// stands before is given first, and the error by the next call. Blocks on the
+    /// disk.
     pub(crate) fn next_batch(&mut self, stored: i64) -> Result<Batch, TailError> {
         let mut batch = Batch::default();
         loop {
             while let Some(length) = self.buffer[self.start..].iter().position(|b| *b == b'\n') {
                 let line = &self.buffer[self.start..self.start + length];
-                self.line += 1;
                 if !line.trim_ascii().is_empty() {
-                    let event: MeterEvent =
-                        serde_json::from_slice(line).map_err(|source| TailError::Line {
-                            line: self.line,
-                            source,
-                        })?;
-                    batch.push(event, stored);
+                    match serde_json::from_slice::<MeterEvent>(line) {
+                        Ok(event) => batch.push(event, stored),
+                        // The line stays: the next call comes upon it first.
+                        Err(_) if !batch.is_empty() => return Ok(batch),
+                        Err(source) => {
+                            return Err(TailError::Line {
+                                line: self.line + 1,
+                                source,
+                            });
+                        }
+                    }
                 }
+                self.line += 1;
                 self.start += length + 1;
                 if batch.is_full() {
                     return Ok(batch);
@@ -181,13 +210,19 @@ impl Tail {
             self.buffer.drain(..self.start);
             self.start = 0;
             if self.buffer.len() > LONGEST_LINE {
+                if !batch.is_empty() {
+                    return Ok(batch);
+                }
                 return Err(TailError::TooLong(self.line + 1));
             }
             let more = (&self.file)
                 .take(PIECE as u64)
-                .read_to_end(&mut self.buffer)?;
-            if more == 0 {
-                return Ok(batch);
+                .read_to_end(&mut self.buffer);
+            match more {
+                Ok(0) => return Ok(batch),
+                Ok(_) => {}
+                Err(_) if !batch.is_empty() => return Ok(batch),
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -234,7 +269,7 @@ mod tests {
     #[test]
     fn a_growing_file_is_read_line_by_line() {
         let folder = tempfile::tempdir().expect("a folder");
-        let spool = SpoolFolder::open(folder.path()).expect("made");
+        let spool = SpoolFolder::open(folder.path(), Uuid::nil()).expect("made");
         let (path, _) = spool.create(RunId(7), 1).expect("made");
         let mut file = fs::OpenOptions::new()
             .append(true)
@@ -258,27 +293,39 @@ mod tests {
         write!(file, "{}", line(3, ended)).expect("written");
         let mut again = Tail::open(&path).expect("opens");
         let batch = again.next_batch(3).expect("read");
-        assert!(batch.is_empty(), "all of it is stored already");
+        assert!(!batch.has_news(), "all of it is stored already");
         assert!(batch.finished.is_some(), "but its end is known");
 
-        writeln!(file, "no event").expect("written");
-        assert!(matches!(
-            again.next_batch(3),
-            Err(TailError::Line { line: 4, .. })
-        ));
+        writeln!(file, "{}no event", progress(4)).expect("written");
+        let batch = again.next_batch(3).expect("what stands before");
+        assert_eq!(batch.last_seq(), 4);
+        for _ in 0..2 {
+            assert!(matches!(
+                again.next_batch(3),
+                Err(TailError::Line { line: 5, .. })
+            ));
+        }
     }
 
     #[test]
     fn a_file_of_another_database_is_not_taken_for_this_run() {
         let folder = tempfile::tempdir().expect("a folder");
-        let spool = SpoolFolder::open(folder.path()).expect("made");
+        let other = SpoolFolder::open(folder.path(), Uuid::from_u128(2)).expect("made");
+        let (foreign, _) = other.create(RunId(7), 1).expect("made");
+        other.create(RunId(8), 1).expect("made");
+        let spool = SpoolFolder::open(folder.path(), Uuid::from_u128(1)).expect("made");
         spool.create(RunId(7), 1).expect("made");
         let (path, _) = spool.create(RunId(7), 2).expect("made");
         spool.create(RunId(71), 1).expect("made");
         assert_eq!(spool.find(RunId(7)), Some(path));
         assert_eq!(spool.find(RunId(8)), None);
-        let mut runs = spool.runs();
-        runs.sort();
-        assert_eq!(runs, [RunId(7), RunId(71)]);
+        let mut names: Vec<SpoolName> = spool.files().into_iter().map(|(name, _)| name).collect();
+        names.sort();
+        let name = |run, epoch| SpoolName {
+            run: RunId(run),
+            epoch,
+        };
+        assert_eq!(names, [name(7, 2), name(71, 1)]);
+        assert_eq!(other.find(RunId(7)), Some(foreign), "untouched");
     }
 }

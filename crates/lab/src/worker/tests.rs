@@ -127,10 +127,10 @@ async fn a_measurement_from_queue_to_figures(pool: PgPool) {
     let exported = serde_json::to_string(&exported).expect("serialises");
     assert!(!exported.contains("never-shown"));
 
-    let spool = SpoolFolder::open(folder.path()).expect("there");
+    let spool = SpoolFolder::open(folder.path(), lab.0.id).expect("there");
     wait_until("the spool file is gone", async || spool.find(run).is_none()).await;
     let kinds: Vec<LiveKind> = lab
-        .events_after(run, 0)
+        .events_after(ME, run, Some(0))
         .await
         .expect("read")
         .into_iter()
@@ -481,7 +481,7 @@ async fn lines_are_stored_once_however_often_they_are_read(pool: PgPool) {
     for event in &lines {
         rest.push(event.clone(), ingested);
     }
-    assert!(rest.is_empty());
+    assert!(!rest.has_news());
     assert_eq!(rest.meter_pid, Some(METER_PID));
 }
 
@@ -497,7 +497,7 @@ async fn after_a_crash_the_same_instance_recovers_at_once(pool: PgPool) {
         .await
         .expect("asked")
         .expect("a run");
-    let spool = SpoolFolder::open(folder.path()).expect("made");
+    let spool = SpoolFolder::open(folder.path(), lab.0.id).expect("made");
     let (path, _) = spool.create(run, old.lease.epoch).expect("made");
     ingest::apply(&pool, &old.lease, &old.workload.plan(), &batch(&lines[..3]))
         .await
@@ -563,7 +563,7 @@ async fn a_measurement_that_was_complete_when_the_server_died_is_finished(pool: 
         .await
         .expect("asked")
         .expect("a run");
-    let spool = SpoolFolder::open(folder.path()).expect("made");
+    let spool = SpoolFolder::open(folder.path(), lab.0.id).expect("made");
     let (path, _) = spool.create(run, old.lease.epoch).expect("made");
     // Half a line at the end, as a power cut leaves it.
     fs::write(&path, text(&events()) + "{\"seq\":").expect("written");
@@ -584,7 +584,7 @@ async fn what_a_cut_off_machine_had_measured_is_brought_in_later(pool: PgPool) {
         .expect("asked")
         .expect("a run");
     let lines = events();
-    let spool = SpoolFolder::open(here.path()).expect("made");
+    let spool = SpoolFolder::open(here.path(), lab.0.id).expect("made");
     let (path, _) = spool.create(run, old.lease.epoch).expect("made");
     fs::write(&path, text(&lines[..10])).expect("written");
 
@@ -636,12 +636,172 @@ async fn a_line_that_is_no_event_fails_the_run_and_keeps_the_file(pool: PgPool) 
             .reason
             .is_some_and(|reason| reason.contains("spool file"))
     );
-    let kept = fs::read_dir(folder.path().join("spool"))
+    assert_eq!(view(&lab, run).await.records, 2, "what stood before it");
+    assert!(kept(&folder));
+    worker.shutdown().await;
+}
+
+fn kept(folder: &TempDir) -> bool {
+    fs::read_dir(folder.path().join("spool"))
         .expect("there")
         .flatten()
-        .any(|entry| entry.path().extension().is_some_and(|kind| kind == "kept"));
-    assert!(kept);
+        .any(|entry| entry.path().extension().is_some_and(|kind| kind == "kept"))
+}
+
+async fn state_of(pool: &PgPool, run: RunId) -> String {
+    sqlx::query_scalar("SELECT state FROM runs WHERE id = $1")
+        .bind(run)
+        .fetch_one(pool)
+        .await
+        .expect("read")
+}
+
+/// A run that a former life of this worker had begun, with its spool file.
+async fn left_behind(lab: &Lab, worker: &Worker, folder: &TempDir, spool: &str) -> RunId {
+    let run = lab.queue_run(ME, &new_run("gpu1")).await.expect("queued");
+    let old = lease::claim(&lab.0.pool, worker.instance.id)
+        .await
+        .expect("asked")
+        .expect("a run");
+    let files = SpoolFolder::open(folder.path(), lab.0.id).expect("made");
+    let (path, _) = files.create(run, old.lease.epoch).expect("made");
+    fs::write(&path, spool).expect("written");
+    run
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_broken_spool_file_is_recovered_up_to_its_fault_and_kept(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let worker = worker(&lab, &folder);
+    let lines = events();
+    let broken = text(&lines[..10]) + "nonsense\n" + &text(&lines[10..]);
+    let run = left_behind(&lab, &worker, &folder, &broken).await;
+    worker.recover(true, &never()).await.expect("recovered");
+    assert_eq!(summary(&lab, run).await.state, RunState::Interrupted);
+    assert_eq!(view(&lab, run).await.records, 5, "what stood before it");
+    assert!(kept(&folder));
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_run_that_cannot_be_recovered_does_not_stop_the_queue(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let former = worker(&lab, &folder);
+    // A stage that is not planned, and a workload that cannot be read.
+    let mut lines = events();
+    for line in &mut lines {
+        if let MeterEventKind::StageFinished { stage, .. } = &mut line.kind {
+            *stage = 99;
+        }
+    }
+    let unplanned = left_behind(&lab, &former, &folder, &text(&lines)).await;
+    let server = server().await;
+    let unreadable = lab.queue_run(ME, &new_run("gpu2")).await.expect("queued");
+    lease::claim(&pool, former.instance.id)
+        .await
+        .expect("asked")
+        .expect("a run");
+    sqlx::query("UPDATE runs SET workload = '{}' WHERE id = $1")
+        .bind(unreadable)
+        .execute(&pool)
+        .await
+        .expect("stored");
+    drop(former);
+
+    script(&folder, "complete", &events(), &[]);
+    let next = lab
+        .queue_run(ME, &new_run(&server.url))
+        .await
+        .expect("queued");
+    let worker = lab.start_worker();
+    wait_until("the next run is measured", async || {
+        state_of(&pool, next).await == "finished"
+    })
+    .await;
+    for run in [unplanned, unreadable] {
+        assert_eq!(state_of(&pool, run).await, "interrupted", "{run}");
+    }
+    assert!(kept(&folder));
     worker.shutdown().await;
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_waiting_run_that_cannot_be_read_fails_and_lets_the_next_go(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let mut bad = Vec::new();
+    for change in [
+        "UPDATE runs SET endpoint_url = 'ftp://?' WHERE id = $1",
+        "UPDATE runs SET endpoint_url = NULL WHERE id = $1",
+        "UPDATE runs SET workload = '{}' WHERE id = $1",
+    ] {
+        let run = lab
+            .queue_run(ME, &with_key(new_run("gpu1")))
+            .await
+            .expect("queued");
+        sqlx::query(change)
+            .bind(run)
+            .execute(&pool)
+            .await
+            .expect("stored");
+        bad.push(run);
+    }
+    let good = lab.queue_run(ME, &new_run("gpu1")).await.expect("queued");
+    assert_eq!(claim(&pool).await.lease.run, good);
+    for run in bad {
+        assert_eq!(state_of(&pool, run).await, "failed", "{run}");
+    }
+    assert_eq!(keys(&pool).await, 0);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_run_that_others_ended_gets_what_lies_here_and_stays_what_it_is(pool: PgPool) {
+    for state in ["cancelled", "failed"] {
+        let folder = folder();
+        let lab = lab(&pool, &folder).await;
+        let worker = worker(&lab, &folder);
+        let run = left_behind(&lab, &worker, &folder, &text(&events()[..10])).await;
+        sqlx::query(
+            "UPDATE runs SET state = $2, lease_epoch = lease_epoch + 1, finished_at = now(),
+                 lease_expires_at = NULL WHERE id = $1",
+        )
+        .bind(run)
+        .bind(state)
+        .execute(&pool)
+        .await
+        .expect("stored");
+        recover::collect(&worker, &never())
+            .await
+            .expect("collected");
+        let seen = view(&lab, run).await;
+        assert_eq!(seen.summary.state.word(), state);
+        assert_eq!((seen.records, seen.stages.len()), (5, 2), "{state}");
+        let spool = SpoolFolder::open(folder.path(), lab.0.id).expect("there");
+        assert!(spool.files().is_empty());
+    }
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn files_of_deleted_runs_are_removed_and_those_of_other_databases_are_not(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let worker = worker(&lab, &folder);
+    let run = left_behind(&lab, &worker, &folder, &text(&events()[..10])).await;
+    sqlx::query(
+        "UPDATE runs SET state = 'interrupted', lease_expires_at = NULL, deleted_at = now()",
+    )
+    .execute(&pool)
+    .await
+    .expect("stored");
+    let elsewhere = SpoolFolder::open(folder.path(), Uuid::from_u128(7)).expect("there");
+    let (foreign, _) = elsewhere.create(run, 1).expect("made");
+    recover::collect(&worker, &never())
+        .await
+        .expect("collected");
+    let spool = SpoolFolder::open(folder.path(), lab.0.id).expect("there");
+    assert!(spool.files().is_empty());
+    assert!(foreign.exists() && !kept(&folder));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -676,7 +836,7 @@ async fn a_dead_database_loses_no_request() {
         view(&lab, run).await.records == 2
     })
     .await;
-    let mut live = lab.live();
+    let mut live = lab.live(ME).expect("allowed");
 
     let pid = i32::try_from(cluster.pid())
         .ok()
@@ -689,7 +849,7 @@ async fn a_dead_database_loses_no_request() {
     .await;
     // The measurement goes on and comes to its end meanwhile.
     fs::write(folder.path().join("go"), "").expect("written");
-    let spool = SpoolFolder::open(folder.path()).expect("there");
+    let spool = SpoolFolder::open(folder.path(), lab.0.id).expect("there");
     let path = spool.find(run).expect("a spool file");
     wait_until("the meter has written everything", async || {
         fs::read_to_string(&path).is_ok_and(|text| text.lines().count() == lines.len())
