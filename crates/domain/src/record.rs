@@ -15,7 +15,7 @@ pub enum FailureKind {
     /// The connection broke in mid-reply, or the stream ended without `[DONE]`
     /// and without finish reason and usage.
     Broken,
-    /// No byte within the idle time-out.
+    /// No event within the idle time-out; comments are none.
     Stalled,
     /// A reply that is no event stream, no JSON, or carries an error object.
     BadReply,

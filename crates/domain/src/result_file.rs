@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    endpoint::EndpointUrl,
     engine::EngineKind,
     ids::ContentHash,
     meter::{ClientInfo, MeterOutcome, RequestEvent},
-    metrics::{METRIC_VERSION, StageAsked, StageFigures, Traced, stage_figures},
+    metrics::{Distribution, METRIC_VERSION, StageAsked, StageFigures, Traced, stage_figures},
     timestamp::Timestamp,
+    views::measure::MAX_NAME,
     workload::{StageKind, Workload},
 };
 
@@ -22,6 +24,23 @@ pub const TOOL: &str = "tokdyno";
 
 /// No run lasts as long: 36 years, in nanoseconds. Sums of such times still fit.
 const LONGEST_NS: u64 = 1 << 60;
+
+/// No figure of a measurement is larger, whatever its unit.
+const LARGEST_FIGURE: f64 = 1e12;
+
+/// 2000-01-01 and 2200-01-01, in UTC: no run is older, and a later one is a
+/// clock's fault.
+const TIMES: std::ops::Range<Timestamp> =
+    Timestamp(946_684_800_000_000)..Timestamp(7_258_118_400_000_000);
+
+/// Most characters of a model's name.
+const MAX_MODEL: usize = 500;
+/// Most characters of an address.
+const MAX_ADDRESS: usize = 2000;
+/// Most settings of a server.
+const MAX_SETTINGS: usize = 1000;
+/// Most characters of a setting's value.
+const MAX_SETTING: usize = 10_000;
 
 /// A result file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -191,6 +210,8 @@ impl ResultFile {
         let mut file: Self = serde_json::from_value(value).map_err(ResultFileError::Malformed)?;
         file.check()?;
         file.refigure();
+        // What follows from the requests must be possible as well.
+        file.check_figures()?;
         Ok(file)
     }
 
@@ -211,7 +232,18 @@ impl ResultFile {
         if let Err(error) = self.workload.validate() {
             return inconsistent(format!("its workload is not possible ({error})"));
         }
+        self.check_times()?;
+        self.check_names()?;
+        self.check_endpoint()?;
+        self.check_figures()?;
         let plan = self.workload.plan();
+        if self.outcome == MeterOutcome::Complete && self.stages.len() < plan.len() {
+            return inconsistent(format!(
+                "it says that it is complete and holds {} of the {} stages of its workload",
+                self.stages.len(),
+                plan.len()
+            ));
+        }
         for (place, stage) in self.stages.iter().enumerate() {
             let planned = plan.iter().find(|planned| planned.index == stage.index);
             if stage.index as usize != place
@@ -259,6 +291,16 @@ impl ResultFile {
                         record.seq
                     ));
                 }
+                if record.failure.is_none()
+                    && (record.completion_tokens.unwrap_or(0) == 0
+                        || record.ttft_ns.is_none()
+                        || record.e2el_ns.is_none())
+                {
+                    return inconsistent(format!(
+                        "request {} of stage {place} succeeded without tokens or without their times",
+                        record.seq
+                    ));
+                }
                 if record.ttft_ns > record.e2el_ns
                     || record.e2el_ns.is_some_and(|e2el| e2el > record.end_ns)
                 {
@@ -273,6 +315,84 @@ impl ResultFile {
                         record.seq
                     ));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_times(&self) -> Result<(), ResultFileError> {
+        let inconsistent = |text: &str| Err(ResultFileError::Inconsistent(text.to_owned()));
+        if !TIMES.contains(&self.started_at) || !TIMES.contains(&self.finished_at) {
+            return inconsistent("it was not measured between the years 2000 and 2200");
+        }
+        if self.finished_at < self.started_at {
+            return inconsistent("it ended before it began");
+        }
+        Ok(())
+    }
+
+    fn check_endpoint(&self) -> Result<(), ResultFileError> {
+        self.endpoint
+            .url
+            .parse::<EndpointUrl>()
+            .map(drop)
+            .map_err(|error| {
+                let sentence = error.to_string();
+                let sentence = sentence.trim_end_matches('.');
+                ResultFileError::Inconsistent(format!(
+                    "its endpoint's address is none ({sentence})"
+                ))
+            })
+    }
+
+    fn check_names(&self) -> Result<(), ResultFileError> {
+        let inconsistent = |text: String| Err(ResultFileError::Inconsistent(text));
+        for (what, text, max) in [
+            (
+                "configuration's name",
+                self.configuration.as_deref(),
+                MAX_NAME,
+            ),
+            ("hardware's name", self.hardware.as_deref(), MAX_NAME),
+            (
+                "model's name",
+                Some(self.endpoint.model.as_str()),
+                MAX_MODEL,
+            ),
+            ("address", Some(self.endpoint.url.as_str()), MAX_ADDRESS),
+        ] {
+            let length = text.map_or(0, |text| text.chars().count());
+            if length > max {
+                return inconsistent(format!(
+                    "its {what} is {length} characters long and at most {max} are kept"
+                ));
+            }
+        }
+        let settings = &self.endpoint.settings;
+        if settings.len() > MAX_SETTINGS {
+            return inconsistent(format!(
+                "it lists {} settings and at most {MAX_SETTINGS} are kept",
+                settings.len()
+            ));
+        }
+        let long = |text: &String| text.chars().count() > MAX_SETTING;
+        if settings
+            .iter()
+            .any(|(name, value)| long(name) || long(value))
+        {
+            return inconsistent(format!(
+                "one of its settings is longer than {MAX_SETTING} characters"
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_figures(&self) -> Result<(), ResultFileError> {
+        for (place, stage) in self.stages.iter().enumerate() {
+            if let Some((name, value)) = impossible_figure(&stage.figures) {
+                return Err(ResultFileError::Inconsistent(format!(
+                    "{name} of stage {place} is {value:e}, which no measurement yields"
+                )));
             }
         }
         Ok(())
@@ -302,6 +422,40 @@ impl ResultFile {
             .iter()
             .any(|stage| stage.records.iter().any(marked));
     }
+}
+
+/// The first figure that is negative, not finite or beyond [`LARGEST_FIGURE`].
+fn impossible_figure(figures: &StageFigures) -> Option<(&'static str, f64)> {
+    let single = |name, value: Option<f64>| value.map(|value| (name, value));
+    let of = |name, spread: &Distribution| {
+        [
+            spread.mean,
+            spread.min,
+            spread.p50,
+            spread.p90,
+            spread.p95,
+            spread.p99,
+            spread.max,
+        ]
+        .map(|value| single(name, value))
+    };
+    [
+        single("duration_s", figures.duration_s),
+        single("output_tps", figures.output_tps),
+        single("steady_output_tps", figures.steady_output_tps),
+        single("achieved_concurrency", figures.achieved_concurrency),
+        single("coalesced_share", figures.coalesced_share),
+    ]
+    .into_iter()
+    .chain(of("ttft_ms", &figures.ttft_ms))
+    .chain(of("tpot_ms", &figures.tpot_ms))
+    .chain(of("itl_ms", &figures.itl_ms))
+    .chain(of("icl_ms", &figures.icl_ms))
+    .chain(of("e2el_ms", &figures.e2el_ms))
+    .chain(of("e2e_tps", &figures.e2e_tps))
+    .chain(of("decode_tps", &figures.decode_tps))
+    .flatten()
+    .find(|(_, value)| !(0.0..=LARGEST_FIGURE).contains(value))
 }
 
 /// Do the parts of a request's counts fit into their wholes? What reads records
@@ -382,8 +536,8 @@ mod tests {
             tool: TOOL.to_owned(),
             tool_version: "0.1.0".to_owned(),
             metric_version: METRIC_VERSION,
-            started_at: Timestamp(1),
-            finished_at: Timestamp(2),
+            started_at: Timestamp(1_795_968_039_000_000),
+            finished_at: Timestamp(1_795_968_042_000_000),
             configuration: None,
             hardware: None,
             endpoint: ResultEndpoint {
@@ -540,5 +694,172 @@ mod tests {
         assert!(change("coalesced_chunks", 255).is_ok());
         let file = trace(vec![20_000, 100, 100], vec![1, 2, 253]).expect("a file");
         assert_eq!(file.stages[0].figures.itl_ms.count, 255);
+    }
+
+    fn assert_refused(word: &str, change: impl Fn(&mut serde_json::Value)) {
+        let said = edited(change).expect_err(word).to_string();
+        assert!(said.contains("contradicts itself"), "{said}");
+        assert!(said.contains(word), "{word}: {said}");
+    }
+
+    #[test]
+    fn figures_that_no_measurement_yields_are_refused() {
+        for number in [-1.0, 2e12, f64::MIN, f64::MAX] {
+            for field in [
+                "duration_s",
+                "output_tps",
+                "steady_output_tps",
+                "achieved_concurrency",
+                "coalesced_share",
+            ] {
+                assert_refused(field, |value| value["stages"][0][field] = number.into());
+            }
+            for field in [
+                "ttft_ms",
+                "tpot_ms",
+                "itl_ms",
+                "icl_ms",
+                "e2el_ms",
+                "e2e_tps",
+                "decode_tps",
+            ] {
+                for part in ["mean", "min", "p50", "p90", "p95", "p99", "max"] {
+                    // Requests or none: what is stated must be possible.
+                    assert_refused(field, |value| {
+                        value["stages"][0][field][part] = number.into();
+                    });
+                    assert_refused(field, |value| {
+                        value["stages"][0]["records"] = serde_json::json!([]);
+                        value["stages"][0][field][part] = number.into();
+                    });
+                }
+            }
+        }
+        let figures = StageFigures {
+            output_tps: Some(f64::NAN),
+            ..Default::default()
+        };
+        assert!(impossible_figure(&figures).is_some());
+        assert!(edited(|value| value["stages"][0]["output_tps"] = 0.0.into()).is_ok());
+    }
+
+    #[test]
+    fn figures_worked_out_from_impossible_requests_are_refused() {
+        assert_refused("which no measurement yields", |value| {
+            let record = &mut value["stages"][0]["records"][0]["record"];
+            record["completion_tokens"] = u32::MAX.into();
+            record["ttft_ns"] = 1.into();
+            record["e2el_ns"] = 1.into();
+        });
+    }
+
+    #[test]
+    fn a_success_needs_tokens_and_times() {
+        for field in ["completion_tokens", "ttft_ns", "e2el_ns"] {
+            assert!(
+                edited(|value| {
+                    value["stages"][0]["records"][0]["record"][field] = serde_json::Value::Null;
+                })
+                .is_err(),
+                "{field}"
+            );
+        }
+        assert_refused("without tokens or without their times", |value| {
+            let record = &mut value["stages"][0]["records"][0]["record"];
+            record["completion_tokens"] = 0.into();
+            record["first_chunk_tokens"] = serde_json::Value::Null;
+        });
+        let failed = edited(|value| {
+            let record = &mut value["stages"][0]["records"][0]["record"];
+            for field in [
+                "completion_tokens",
+                "first_chunk_tokens",
+                "ttft_ns",
+                "e2el_ns",
+            ] {
+                record[field] = serde_json::Value::Null;
+            }
+            record["failure"] =
+                serde_json::json!({"kind": "stalled", "message": "m", "http_status": null});
+        });
+        assert!(failed.is_ok(), "{failed:?}");
+    }
+
+    #[test]
+    fn complete_means_every_stage() {
+        let none = |value: &mut serde_json::Value| value["stages"] = serde_json::json!([]);
+        assert_refused("0 of the 1 stages", none);
+        assert!(
+            edited(|value| {
+                none(value);
+                value["outcome"] = "cancelled".into();
+            })
+            .is_ok()
+        );
+    }
+
+    #[test]
+    fn times_that_no_clock_shows_are_refused() {
+        for field in ["started_at", "finished_at"] {
+            for time in [i64::MIN, -1, 1, TIMES.start.0 - 1, TIMES.end.0, i64::MAX] {
+                assert_refused("2000 and 2200", |value| value[field] = time.into());
+            }
+        }
+        assert_refused("ended before it began", |value| {
+            value["finished_at"] = TIMES.start.0.into();
+        });
+        assert_eq!(TIMES.start.to_datetime().year(), 2000);
+        assert_eq!(TIMES.end.to_datetime().year(), 2200);
+        assert_eq!(Timestamp(TIMES.end.0 - 1).to_datetime().year(), 2199);
+    }
+
+    #[test]
+    fn addresses_that_cannot_be_measured_are_refused() {
+        for (url, word) in [
+            ("", "No address"),
+            ("javascript:alert(1)", "is not an address"),
+            ("javascript://a/%0aalert(1)", "scheme `javascript`"),
+            ("file:///etc/passwd", "scheme `file`"),
+            ("http://me:secret@127.0.0.1:8000", "user name or password"),
+            ("http://127.0.0.1:8000/?key=1", "cannot have"),
+        ] {
+            assert_refused(word, |value| value["endpoint"]["url"] = url.into());
+        }
+        let said = edited(|value| value["endpoint"]["url"] = "http://me:secret@a".into())
+            .expect_err("a refusal")
+            .to_string();
+        assert!(!said.contains("secret"), "{said}");
+    }
+
+    #[test]
+    fn names_and_settings_have_bounds() {
+        let long = |length: usize| serde_json::Value::from("é".repeat(length));
+        for field in ["configuration", "hardware"] {
+            assert!(edited(|value| value[field] = long(MAX_NAME)).is_ok());
+            assert_refused(field, |value| value[field] = long(MAX_NAME + 1));
+        }
+        let model =
+            |length| move |value: &mut serde_json::Value| value["endpoint"]["model"] = long(length);
+        assert!(edited(model(MAX_MODEL)).is_ok());
+        assert_refused("model", model(MAX_MODEL + 1));
+        assert_refused("address", |value| {
+            value["endpoint"]["url"] = format!("http://a/{}", "b".repeat(MAX_ADDRESS)).into();
+        });
+        let setting = |length| {
+            move |value: &mut serde_json::Value| {
+                value["endpoint"]["settings"]["a"] = long(length);
+            }
+        };
+        assert!(edited(setting(MAX_SETTING)).is_ok());
+        assert_refused("settings is longer", setting(MAX_SETTING + 1));
+        let settings = |count: usize| {
+            move |value: &mut serde_json::Value| {
+                for number in 0..count {
+                    value["endpoint"]["settings"][number.to_string()] = "1".into();
+                }
+            }
+        };
+        assert!(edited(settings(MAX_SETTINGS)).is_ok());
+        assert_refused("1001 settings", settings(MAX_SETTINGS + 1));
     }
 }

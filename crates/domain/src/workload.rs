@@ -133,7 +133,7 @@ pub struct Workload {
     pub cache: CachePolicy,
     /// Seed of the prompt order.
     pub seed: u64,
-    /// A request that delivers no byte for this long is *stalled*.
+    /// A request that delivers no event for this long is *stalled*.
     pub idle_timeout_s: f64,
 }
 

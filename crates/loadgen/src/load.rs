@@ -156,9 +156,11 @@ impl Shared {
                     Poll::Pending => break,
                     Poll::Ready(Ok((0, at))) => reply.on_eof(None, ns(at)),
                     Poll::Ready(Ok((count, at))) => {
-                        last = at;
                         let was_done = reply.is_done();
                         reply.on_bytes(buffer.get(..count).unwrap_or_default(), ns(at));
+                        if reply.take_heard() {
+                            last = at;
+                        }
                         on_tokens(reply.take_fresh_tokens());
                         if reply.is_done() && !was_done {
                             alarm.as_mut().reset((at + LINGER.min(self.idle)).into());
@@ -323,7 +325,7 @@ impl Load {
         let seq = self.sent.get();
         self.sent.set(seq + 1);
         let prompt = self.plan.first_prompt + u64::from(seq);
-        let mut reply = Reply::new();
+        let mut reply = Reply::new(self.plan.max_tokens);
         let sent_at;
         if let Some(sentence) = refusal {
             sent_at = Instant::now();

@@ -142,7 +142,7 @@ async fn try_once(
     let request = shared
         .template
         .request(&text, spec.workload.warmup_output_tokens);
-    let mut reply = Reply::new();
+    let mut reply = Reply::new(spec.workload.warmup_output_tokens);
     shared
         .exchange(
             connection,

@@ -13,6 +13,11 @@ use crate::{
 const MAX_MESSAGE: usize = 300;
 /// Most bytes kept of a reply that is no stream.
 const MAX_OTHER_BODY: usize = 64 << 10;
+/// A reply may bring so many times the token chunks it was asked for: some
+/// servers overshoot, and some split a token.
+const OVERSHOOT: u32 = 4;
+/// And so many more, whatever was asked for.
+const OVERSHOOT_FREE: u32 = 1000;
 
 /// Where and when a request was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +40,10 @@ enum Mode {
 /// A reply in the making.
 #[derive(Debug)]
 pub(crate) struct Reply {
+    /// Tokens that were asked for.
+    asked: u32,
+    /// The head or an event came since the last look.
+    heard: bool,
     decoder: Decoder,
     events: Parser,
     tally: Tally,
@@ -60,8 +69,11 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    pub(crate) fn new() -> Self {
+    /// The reply to a request for `asked` tokens.
+    pub(crate) fn new(asked: u32) -> Self {
         Self {
+            asked,
+            heard: false,
             decoder: Decoder::new(),
             events: Parser::default(),
             tally: Tally::default(),
@@ -129,7 +141,7 @@ impl Reply {
         self.reusable = false;
     }
 
-    /// No byte came for the idle time-out, or the time granted after `[DONE]`.
+    /// Neither head nor event came for the idle time-out, or nothing for the time granted after `[DONE]`.
     pub(crate) fn on_idle(&mut self, idle_s: f64, at_ns: u64) {
         if self.end_ns.is_some() {
             return;
@@ -139,7 +151,7 @@ impl Reply {
             self.succeed(done_ns);
         } else {
             let message = format!(
-                "No byte came for {idle_s} seconds, after {} token chunks. Look at the server's load and log, or raise the idle time-out.",
+                "No event of the reply came for {idle_s} seconds, after {} token chunks; keep-alive comments do not count. Look at the server's load and log, or raise the idle time-out.",
                 self.chunks
             );
             self.fail(FailureKind::Stalled, message, at_ns);
@@ -174,6 +186,12 @@ impl Reply {
     /// May the connection carry another request?
     pub(crate) const fn is_reusable(&self) -> bool {
         self.reusable
+    }
+
+    /// Did the head or an event come since the last call? Bytes alone are no sign
+    /// of life: a server may send comments for ever.
+    pub(crate) fn take_heard(&mut self) -> bool {
+        std::mem::take(&mut self.heard)
     }
 
     /// Tokens since the last call, as well as can be told while they come.
@@ -237,6 +255,7 @@ impl Reply {
 
     fn on_head(&mut self, head: Head, at_ns: u64) {
         self.headers_ns = Some(at_ns);
+        self.heard = true;
         let stream = head.content_type.as_deref() == Some("text/event-stream");
         self.mode = if head.status == 200 && stream {
             Mode::Stream
@@ -281,6 +300,7 @@ impl Reply {
     }
 
     fn on_event(&mut self, name: &[u8], data: &[u8], at_ns: u64) {
+        self.heard = true;
         if data == b"[DONE]" {
             self.done_ns = Some(at_ns);
             return;
@@ -322,6 +342,17 @@ impl Reply {
         self.fresh_tokens = self
             .fresh_tokens
             .saturating_add(meaning.tokens.unwrap_or(1));
+        let most = self
+            .asked
+            .saturating_mul(OVERSHOOT)
+            .saturating_add(OVERSHOOT_FREE);
+        if self.chunks > most {
+            let message = format!(
+                "The reply went on far beyond the {} tokens that were asked for; the server ignores max_tokens. Let the server, or the proxy before it, respect max_tokens.",
+                self.asked
+            );
+            self.fail(FailureKind::BadReply, message, at_ns);
+        }
     }
 
     /// The body is over. `clean`: nothing came behind it.
@@ -480,7 +511,7 @@ mod tests {
 
     /// The record of a reply whose pieces come a millisecond apart, then EOF.
     fn record(pieces: &[&[u8]]) -> Recorded {
-        let mut reply = Reply::new();
+        let mut reply = Reply::new(256);
         for (at, piece) in (1_u64..).zip(pieces) {
             if !reply.is_over() {
                 reply.on_bytes(piece, at * 1_000_000);
@@ -615,7 +646,7 @@ mod tests {
             "data: {\"choices\":[],\"usage\":{\"completion_tokens\":3}}\n\ndata: [DONE]\n\n";
         // Up, down, and up again: what rose is counted once, and never negative.
         let text = chunk("4294967295") + &chunk("1") + &chunk("null") + total;
-        let mut reply = Reply::new();
+        let mut reply = Reply::new(256);
         reply.on_bytes(HEAD.as_bytes(), 1);
         reply.on_bytes(text.as_bytes(), 2);
         assert_eq!(reply.take_fresh_tokens(), u32::MAX);
@@ -728,7 +759,7 @@ mod tests {
 
     #[test]
     fn what_follows_done_is_not_waited_for() {
-        let mut reply = Reply::new();
+        let mut reply = Reply::new(256);
         reply.on_bytes(HEAD.as_bytes(), 1);
         reply.on_bytes(
             b"data: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: [DONE]\n\n",
@@ -742,18 +773,62 @@ mod tests {
 
     #[test]
     fn stalled_and_cancelled() {
-        let mut reply = Reply::new();
+        let mut reply = Reply::new(256);
         reply.on_bytes(HEAD.as_bytes(), 1);
         reply.on_idle(9.0, 7);
         assert_eq!(
             kind(&reply.into_record(&SENT, None)),
             Some(FailureKind::Stalled)
         );
-        let mut reply = Reply::new();
+        let mut reply = Reply::new(256);
         reply.on_cancel(7);
         let (record, _) = reply.into_record(&SENT, None);
         assert!(record.is_cancelled());
         assert_eq!(record.end_ns, 7);
+    }
+
+    #[test]
+    fn a_reply_far_beyond_what_was_asked_for_is_cut_off() {
+        let chunk = "data: {\"choices\":[{\"text\":\"a\"}]}\n\n";
+        let reply_of = |chunks: usize| {
+            let mut reply = Reply::new(10);
+            reply.on_bytes(HEAD.as_bytes(), 1);
+            reply.on_bytes(chunk.repeat(chunks).as_bytes(), 2);
+            reply
+        };
+        assert!(!reply_of(1040).is_over());
+        let reply = reply_of(2000);
+        assert!(reply.is_over() && !reply.is_reusable());
+        let (record, _) = reply.into_record(&SENT, None);
+        assert_eq!(record.chunks, 1041);
+        let failure = record.failure.expect("a failure");
+        assert_eq!(failure.kind, FailureKind::BadReply);
+        assert!(
+            failure.message.contains("beyond the 10 tokens"),
+            "{}",
+            failure.message
+        );
+        // No overflow, whatever was asked for.
+        let mut reply = Reply::new(u32::MAX);
+        reply.on_bytes(HEAD.as_bytes(), 1);
+        reply.on_bytes(chunk.as_bytes(), 2);
+        assert!(!reply.is_over());
+    }
+
+    #[test]
+    fn comments_are_no_sign_of_life() {
+        let mut reply = Reply::new(10);
+        let mut heard = |text: &str| {
+            reply.on_bytes(text.as_bytes(), 1);
+            reply.take_heard()
+        };
+        assert!(!heard(&HEAD[..20]));
+        assert!(heard(&HEAD[20..]));
+        assert!(!heard(": ping\n\n"));
+        assert!(!heard("data: {\"choices\""));
+        assert!(heard(":[]}\n\n"));
+        assert!(!heard(": ping\n\n"));
+        assert!(heard("data: [DONE]\n\n"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Each kind of failure, kept apart, against a server that misbehaves.
 
-use std::{net::TcpListener, time::Duration};
+use std::{io::Write, net::TcpListener, time::Duration};
 
 use crate::support::{
     Asked, Server, Then, Told, done, event, json, level, proper, run, spec, stream_head, text,
@@ -102,6 +102,47 @@ fn silent_for_too_long() {
     let failure = failure(&told);
     assert_eq!(failure.kind, FailureKind::Stalled);
     assert!(told.records()[1].end_ns >= 1_000_000_000);
+}
+
+#[test]
+fn comments_for_ever() {
+    let told = with_fault(|_, stream| {
+        stream_head(stream);
+        event(stream, &text(Some(1)));
+        // Well beyond the time-out, and bounded.
+        for _ in 0..80 {
+            if stream.write_all(b"8\r\n: ping\n\n\r\n").is_err() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Then::Close
+    });
+    assert_eq!(failure(&told).kind, FailureKind::Stalled);
+    assert_eq!(told.records()[1].chunks, 1);
+}
+
+#[test]
+fn tokens_for_ever() {
+    let told = with_fault(|_, stream| {
+        stream_head(stream);
+        let chunk = format!("data: {}\n\n", text(None));
+        let piece = format!("{:x}\r\n{chunk}\r\n", chunk.len()).repeat(100);
+        // Until the meter hangs up, and bounded.
+        for _ in 0..10_000 {
+            if stream.write_all(piece.as_bytes()).is_err() {
+                break;
+            }
+        }
+        Then::Close
+    });
+    let failure = failure(&told);
+    assert_eq!(failure.kind, FailureKind::BadReply);
+    assert!(
+        failure.message.contains("max_tokens"),
+        "{}",
+        failure.message
+    );
 }
 
 #[test]
