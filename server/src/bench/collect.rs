@@ -175,6 +175,9 @@ mod tests {
 
     use super::*;
 
+    /// The first moment of 2026, in microseconds.
+    const NEW_YEAR: i64 = 1_767_225_600_000_000;
+
     fn record(stage: u32, seq: u32, failure: Option<Failure>) -> RequestRecord {
         RequestRecord {
             stage,
@@ -221,7 +224,7 @@ mod tests {
         for (seq, kind) in (1_i64..).zip(events) {
             collected.take(MeterEvent {
                 seq: seq.unsigned_abs(),
-                at: Timestamp(seq * 1_000_000),
+                at: Timestamp(NEW_YEAR + seq * 1_000_000),
                 kind,
             });
         }
@@ -270,7 +273,7 @@ mod tests {
         assert!(result.endpoint.simulated, "a reply carried the marker");
         assert_eq!(
             (result.started_at.0, result.finished_at.0),
-            (1_000_000, 4_000_000)
+            (NEW_YEAR + 1_000_000, NEW_YEAR + 4_000_000)
         );
 
         let bytes = serde_json::to_vec(&result).expect("serialises");
