@@ -17,7 +17,7 @@ help: ## list what there is
 .PHONY: run
 run: ## install what is missing, build, and serve on http://127.0.0.1:4000
 	@$(SETUP) run
-	@echo "run: building the programs (the first time takes some minutes)"
+	@echo "run: building the programs (the first time takes ten minutes and more, see docs/building.md)"
 	@cargo build --release --package tokdyno-server --package tokdyno-loadgen --package tokdyno-xtask
 	@$(TARGET)/release/tokdyno-xtask web
 	@exec $(TARGET)/release/tokdyno serve $(ARGS)

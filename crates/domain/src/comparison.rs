@@ -130,8 +130,8 @@ pub fn classify(differences: &[Difference], settings_known: bool) -> ComparisonC
         return class(
             ClassKind::Invalid,
             format!(
-                "Not comparable: {} differ, so the figures answer different questions.",
-                definition.join(", ")
+                "Not comparable: {}, so the figures answer different questions.",
+                differ(&definition)
             ),
         );
     }
@@ -164,6 +164,15 @@ pub fn classify(differences: &[Difference], settings_known: bool) -> ComparisonC
                 many.len()
             ),
         ),
+    }
+}
+
+/// `the workload differs`, `the workload and the metric definitions differ`.
+#[must_use]
+pub fn differ(keys: &[&str]) -> String {
+    match keys {
+        [one] => format!("the {one} differs"),
+        several => format!("the {} differ", several.join(" and the ")),
     }
 }
 

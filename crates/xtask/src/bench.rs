@@ -197,7 +197,9 @@ impl StandIn {
     fn start(program: &Path, log: &Path) -> Result<Self> {
         let mut child = Command::new(program)
             .args(["simulate", "sglang", "--model-path", "stand-in"])
-            .args(["--tp-size", "8", "--port", "0", "--sim-log"])
+            .args(["--tp-size", "8", "--port", "0"])
+            // A known schedule, whatever the batch: a token each 10 ms after 50 ms.
+            .args(["--sim-ttft-ms", "50", "--sim-step-ms", "10", "--sim-log"])
             .arg(log)
             .stdout(Stdio::piped())
             .spawn()

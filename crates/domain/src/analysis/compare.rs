@@ -42,6 +42,12 @@ pub fn compare(runs: &[RunFacts]) -> Result<CompareView<ChartSpec>, String> {
     charts.insert(0, decision_chart(&columns));
     charts.retain(|chart| !chart.is_empty());
     let mut class = comparison::classify(&differences, settings_known);
+    if class.kind == ClassKind::Repeat && names_differ(runs) {
+        class = ComparisonClass {
+            kind: ClassKind::Confounded,
+            sentence: "Nothing that the servers tell of themselves differs, but the configurations' names do: something that cannot be seen from here, such as an environment variable, may.".to_owned(),
+        };
+    }
     if mixes_simulated(runs) {
         // A simulated curve beside a measured one would be read as a result.
         charts.clear();
@@ -60,6 +66,12 @@ pub fn compare(runs: &[RunFacts]) -> Result<CompareView<ChartSpec>, String> {
         crossovers: crossovers(&columns),
         charts,
     })
+}
+
+fn names_differ(runs: &[RunFacts]) -> bool {
+    let mut names = runs.iter().map(|run| &run.summary.configuration);
+    let first = names.next();
+    names.any(|name| Some(name) != first)
 }
 
 fn mixes_simulated(runs: &[RunFacts]) -> bool {
@@ -268,7 +280,7 @@ fn comparable(one: &RunFacts, other: &RunFacts, prints: &[Fingerprint]) -> Resul
         .map(|difference| difference.key.as_str())
         .collect();
     if !definitions.is_empty() {
-        return Err(format!("{} differ", definitions.join(", ")));
+        return Err(comparison::differ(&definitions));
     }
     let simulated = |run: &RunFacts| run.summary.source == Source::Simulated;
     if simulated(one) != simulated(other) {
@@ -503,7 +515,8 @@ mod tests {
             vec![single(0, 89.9), single(1, 90.1), closed(128, 0, 2320.0)],
         );
         let view = compare(&[slow, fast]).expect("a comparison");
-        assert_eq!(view.class.kind, ClassKind::Repeat);
+        // The names say that something was changed, which the servers do not tell.
+        assert_eq!(view.class.kind, ClassKind::Confounded);
         assert_eq!(view.verdicts.len(), 2);
         assert_eq!(view.verdicts[0].kind, VerdictKind::NotEstablished);
         assert!(
@@ -521,6 +534,16 @@ mod tests {
             .expect("a ratio");
         assert!((ratio - 90.0 / 63.6).abs() < 1e-9);
         assert_eq!(view.rows[0].cells[0].and_then(|cell| cell.ratio), None);
+    }
+
+    #[test]
+    fn the_same_configuration_twice_is_a_repetition() {
+        let runs = [
+            run(1, "a", vec![single(0, 90.0)]),
+            run(2, "a", vec![single(0, 91.0)]),
+        ];
+        let view = compare(&runs).expect("a comparison");
+        assert_eq!(view.class.kind, ClassKind::Repeat);
     }
 
     #[test]
