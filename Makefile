@@ -18,7 +18,8 @@ help: ## list what there is
 run: ## install what is missing, build, and serve on http://127.0.0.1:4000
 	@$(SETUP) run
 	@echo "run: building the programs (the first time takes ten minutes and more, see docs/building.md)"
-	@cargo build --release --package tokdyno-server --package tokdyno-loadgen --package tokdyno-xtask
+	@cargo build --release --package tokdyno-server --package tokdyno-loadgen --package tokdyno-remote --package tokdyno-xtask
+	@$(TARGET)/release/tokdyno-xtask hosts
 	@$(TARGET)/release/tokdyno-xtask web
 	@exec $(TARGET)/release/tokdyno serve $(ARGS)
 
@@ -35,13 +36,18 @@ dev: ## build quickly, serve, and rebuild what changes
 .PHONY: bench
 bench: ## measure how exactly the meter measures, against the stand-in engine
 	@$(SETUP) run
-	@cargo build --release --package tokdyno-server --package tokdyno-loadgen --package tokdyno-xtask
+	@cargo build --release --package tokdyno-server --package tokdyno-loadgen --package tokdyno-remote --package tokdyno-xtask
 	@$(TARGET)/release/tokdyno-xtask bench
 
 .PHONY: web
 web: ## build the browser bundle into target/site
 	@$(SETUP) run
 	@cargo xtask web
+
+.PHONY: hosts
+hosts: ## build the programs that are copied to hosts, into target/release/hosts
+	@$(SETUP) run
+	@cargo xtask hosts
 
 .PHONY: sqlx
 sqlx: ## renew .sqlx after a change of a query or a migration

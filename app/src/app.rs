@@ -9,10 +9,16 @@ use leptos_router::{
 };
 
 use crate::{
-    browser,
-    components::layout::{Footer, Header},
+    Surface, browser,
+    components::{
+        layout::{Footer, Header},
+        who::Who,
+    },
     pages::{
-        lazy::{Board, Compare, Frozen, NewRun, Run, Runs},
+        lazy::{
+            Audit, Board, Compare, Frozen, Host, Hosts, NewLaunch, NewProfile, NewRun, Profile,
+            Profiles, Run, Runs, Server, Servers, SignIn,
+        },
         not_found::NotFoundPage,
     },
 };
@@ -27,6 +33,10 @@ pub fn App() -> impl IntoView {
     let surface = browser::surface();
     // In the browser the server's context is found on the document.
     provide_context(surface);
+    // Shared pages lead nowhere into the tool, and nobody can act there.
+    if surface == Surface::Full {
+        Who::provide();
+    }
     #[cfg(feature = "hydrate")]
     crate::plot::provide_palette();
     view! {
@@ -46,6 +56,16 @@ pub fn App() -> impl IntoView {
             <main id="main" class="page" tabindex="-1">
                 <FlatRoutes fallback=NotFoundPage>
                     <Route path=path!("/") view={Lazy::<Board>::new()} ssr=SsrMode::Async/>
+                    <Route path=path!("/servers") view={Lazy::<Servers>::new()} ssr=SsrMode::Async/>
+                    <Route path=path!("/servers/new") view={Lazy::<NewLaunch>::new()} ssr=SsrMode::Async/>
+                    <Route path=path!("/servers/:id") view={Lazy::<Server>::new()} ssr=SsrMode::Async/>
+                    <Route path=path!("/profiles") view={Lazy::<Profiles>::new()} ssr=SsrMode::Async/>
+                    <Route path=path!("/profiles/new") view={Lazy::<NewProfile>::new()} ssr=SsrMode::Async/>
+                    <Route path=path!("/profiles/:name") view={Lazy::<Profile>::new()} ssr=SsrMode::Async/>
+                    <Route path=path!("/hosts") view={Lazy::<Hosts>::new()} ssr=SsrMode::Async/>
+                    <Route path=path!("/hosts/:id") view={Lazy::<Host>::new()} ssr=SsrMode::Async/>
+                    <Route path=path!("/audit") view={Lazy::<Audit>::new()} ssr=SsrMode::Async/>
+                    <Route path=path!("/sign-in") view={Lazy::<SignIn>::new()} ssr=SsrMode::Async/>
                     <Route path=path!("/runs") view={Lazy::<Runs>::new()} ssr=SsrMode::Async/>
                     <Route path=path!("/runs/new") view={Lazy::<NewRun>::new()} ssr=SsrMode::Async/>
                     <Route path=path!("/runs/:id") view={Lazy::<Run>::new()} ssr=SsrMode::Async/>
@@ -53,7 +73,7 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/c/:slug") view={Lazy::<Frozen>::new()} ssr=SsrMode::Async/>
                 </FlatRoutes>
             </main>
-            <Footer/>
+            <Footer surface=surface/>
         </Router>
     }
 }

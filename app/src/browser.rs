@@ -2,6 +2,7 @@
 //! nothing: event handlers and effects, which call them, never run there.
 
 use leptos::web_sys;
+use tokdyno_domain::timestamp::Timestamp;
 
 use crate::Surface;
 
@@ -15,6 +16,34 @@ pub fn now_ms() -> f64 {
     #[cfg(not(feature = "hydrate"))]
     {
         0.0
+    }
+}
+
+/// The moment by the browser's clock.
+#[must_use]
+pub fn now() -> Timestamp {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "milliseconds since 1970 fit for 290 million years"
+    )]
+    Timestamp((now_ms() * 1000.0) as i64)
+}
+
+/// How many minutes the browser's clock is ahead of UTC just now.
+#[must_use]
+pub fn utc_offset_min() -> i32 {
+    #[cfg(feature = "hydrate")]
+    {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "clocks are at most 14 hours ahead"
+        )]
+        let behind = js_sys::Date::new_0().get_timezone_offset() as i32;
+        -behind
+    }
+    #[cfg(not(feature = "hydrate"))]
+    {
+        0
     }
 }
 
@@ -134,6 +163,19 @@ pub fn open_dialog(id: &str) {
     #[cfg(not(feature = "hydrate"))]
     {
         let _ = id;
+    }
+}
+
+/// Leads to an element, where it is there and can take the focus.
+pub fn focus(id: &str) {
+    use leptos::wasm_bindgen::JsCast;
+
+    if let Some(element) = leptos::prelude::document()
+        .get_element_by_id(id)
+        .and_then(|element| element.dyn_into::<web_sys::HtmlElement>().ok())
+    {
+        // Refused only where the element cannot take it.
+        let _ = element.focus();
     }
 }
 

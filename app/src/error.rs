@@ -57,6 +57,11 @@ impl AppError {
     }
 }
 
+/// Why the last attempt to sign in did not work: a context that the server provides
+/// with the sign-in page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignInTrouble(pub String);
+
 impl FromServerFnError for AppError {
     type Encoder = JsonEncoding;
 

@@ -9,6 +9,7 @@ pub mod api;
 pub mod app;
 pub mod assets;
 pub mod browser;
+pub mod clock;
 pub mod components;
 #[cfg(feature = "ssr")]
 pub mod draw;
@@ -23,7 +24,7 @@ pub mod shell;
 
 pub use app::App;
 pub use assets::{Assets, Surface};
-pub use error::AppError;
+pub use error::{AppError, SignInTrouble};
 #[cfg(feature = "ssr")]
 pub use shell::shell;
 

@@ -2,7 +2,11 @@
 //! where streams are blocked. Everything here is idle in the server's own rendering.
 
 use leptos::prelude::*;
-use tokdyno_domain::{ids::RunId, live::LiveEvent};
+use serde::de::DeserializeOwned;
+use tokdyno_domain::{
+    ids::{LaunchId, RunId},
+    live::{LaunchEvent, LiveEvent},
+};
 
 #[cfg(feature = "hydrate")]
 mod stream;
@@ -34,13 +38,41 @@ pub fn follow(
     on_event: impl Fn(LiveEvent) + Clone + 'static,
     on_tick: impl Fn() + Clone + 'static,
 ) -> ReadSignal<Link> {
+    let address = match run {
+        Some(run) => format!("/events?run={run}"),
+        None => "/events".to_owned(),
+    };
+    listen(address, wanted, on_event, on_tick)
+}
+
+/// The same for a launch, or without one for all of them. Events of launches are not
+/// kept: whoever comes back fetches the launch again.
+pub fn follow_launches(
+    launch: Option<LaunchId>,
+    wanted: Signal<bool>,
+    on_event: impl Fn(LaunchEvent) + Clone + 'static,
+    on_tick: impl Fn() + Clone + 'static,
+) -> ReadSignal<Link> {
+    let address = match launch {
+        Some(launch) => format!("/events?launch={launch}"),
+        None => "/events?launches=all".to_owned(),
+    };
+    listen(address, wanted, on_event, on_tick)
+}
+
+fn listen<T: DeserializeOwned + 'static>(
+    address: String,
+    wanted: Signal<bool>,
+    on_event: impl Fn(T) + Clone + 'static,
+    on_tick: impl Fn() + Clone + 'static,
+) -> ReadSignal<Link> {
     let (link, set_link) = signal(Link::default());
     #[cfg(feature = "hydrate")]
-    stream::follow(run, wanted, on_event, on_tick, link, set_link);
+    stream::follow(address, wanted, on_event, on_tick, link, set_link);
     #[cfg(not(feature = "hydrate"))]
     {
         // Rendering on the server shows what is; following begins in the browser.
-        let _ = (run, wanted, on_event, on_tick, set_link);
+        let _ = (address, wanted, on_event, on_tick, set_link);
     }
     link
 }

@@ -1,11 +1,11 @@
 // Starts the real program and stand-in engines, each with its own port and data.
 import { spawn } from "node:child_process";
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
-const BIN = resolve(process.env.TOKDYNO_BIN ?? "../target/debug/tokdyno");
+export const BIN = resolve(process.env.TOKDYNO_BIN ?? "../target/debug/tokdyno");
 const START_TIMEOUT_MS = 60_000;
 
 /** A port nobody listens on now. */
@@ -29,7 +29,7 @@ export function freshDataDir() {
 }
 
 /** Runs `tokdyno ARGS` and waits until its output matches. */
-async function start(args, env, ready) {
+export async function start(args, env, ready) {
   const child = spawn(BIN, args, { env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   const matched = await new Promise((done, fail) => {
@@ -52,16 +52,19 @@ async function start(args, env, ready) {
       child.on("exit", done);
       child.kill("SIGTERM");
     });
-  return { matched, stop, output: () => output };
+  return { matched, stop, pid: child.pid, output: () => output };
 }
 
 /** The program with a private database. */
 export async function startTokdyno({ args = [], env = {}, dataDir = freshDataDir() } = {}) {
   const port = await freePort();
   const listen = `127.0.0.1:${port}`;
+  // What is kept on a host, which this machine may be as well, goes there.
+  const home = join(dataDir, "home");
+  mkdirSync(home, { recursive: true });
   const program = await start(
     ["serve", "--listen", listen, "--data-dir", dataDir, ...args],
-    env,
+    { HOME: home, ...env },
     /Tokdyno is at (http:\/\/\S+)/,
   );
   return {

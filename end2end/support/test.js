@@ -27,7 +27,9 @@ export const test = base.extend({
 
 /** Waits until WASM has taken the page over. */
 export async function hydrated(page) {
-  await page.waitForFunction(() => document.documentElement.dataset.live !== undefined);
+  await page.waitForFunction(() => document.documentElement.dataset.live !== undefined, undefined, {
+    timeout: 20_000,
+  });
 }
 
 export { expect };

@@ -1,8 +1,10 @@
 // Every page, loaded hard: dark and light, wide and narrow, with nothing in the
 // console, nothing wider than the screen and no accessibility fault.
+import { spawnSync } from "node:child_process";
+
 import AxeBuilder from "@axe-core/playwright";
 
-import { startTokdyno } from "../support/program.js";
+import { BIN, startTokdyno } from "../support/program.js";
 import { expect, hydrated, test } from "../support/test.js";
 
 const SIZES = [
@@ -11,7 +13,7 @@ const SIZES = [
   { width: 360, height: 740 },
 ];
 
-let tokdyno, frozen;
+let tokdyno, frozen, launch;
 
 test.beforeAll(async ({ playwright }) => {
   tokdyno = await startTokdyno();
@@ -22,7 +24,25 @@ test.beforeAll(async ({ playwright }) => {
   });
   expect(reply.ok(), await reply.text()).toBe(true);
   frozen = await reply.json();
+  launch = await failedLaunch(api);
+  await api.dispose();
 });
+
+/** A host, a profile, and a launch that ends at once: its program is not there. */
+async function failedLaunch(api) {
+  const post = async (path, data) => {
+    const reply = await api.post(`/api/v1/${path}`, { data });
+    expect(reply.status(), `${path}: ${await reply.text()}`).toBe(201);
+    return reply.json();
+  };
+  const { host } = await post("hosts", { name: "this machine", local: true });
+  expect((await api.post(`/api/v1/hosts/${host}/check`)).ok()).toBe(true);
+  const { name } = await post("profiles", { builtin: "sglang-nccl-cd4" });
+  const { launch } = await post("launches", { profile: name, host });
+  const state = async () => (await (await api.get(`/api/v1/launches/${launch}`)).json()).summary.state;
+  await expect.poll(state, { timeout: 60_000 }).toBe("failed");
+  return launch;
+}
 
 test.afterAll(async () => tokdyno?.stop());
 
@@ -34,10 +54,26 @@ const pages = () => ({
   compare: "/compare",
   comparison: "/compare?runs=1,2,3",
   frozen: `/c/${frozen}`,
+  servers: "/servers",
+  "new launch": "/servers/new?profile=sglang-nccl-cd4&measure=1",
+  launch: `/servers/${launch}`,
+  profiles: "/profiles",
+  "new profile": "/profiles/new",
+  "profile from nothing": "/profiles/new?blank=1",
+  profile: "/profiles/sglang-nccl-cd4",
+  hosts: "/hosts",
+  host: "/hosts/1",
+  audit: "/audit",
+  "sign-in": "/sign-in",
 });
+const NAMES = [
+  ...["board", "runs", "run", "new measurement", "compare", "comparison", "frozen"],
+  ...["servers", "new launch", "launch", "profiles", "new profile", "profile from nothing"],
+  ...["profile", "hosts", "host", "audit", "sign-in"],
+];
 
 for (const scheme of ["light", "dark"]) {
-  for (const name of ["board", "runs", "run", "new measurement", "compare", "comparison", "frozen"]) {
+  for (const name of NAMES) {
     test(`${name}, ${scheme}`, async ({ page }) => {
       await page.emulateMedia({ colorScheme: scheme });
       for (const size of SIZES) {
@@ -92,4 +128,42 @@ test("the keyboard reaches the content and the navigation", async ({ page }) => 
   await expect(page.locator(":focus")).toHaveText(/skip/i);
   await page.keyboard.press("Enter");
   expect(new URL(page.url()).hash).not.toBe("");
+});
+
+test.describe("from elsewhere", () => {
+  // As a proxy on this machine passes a request on.
+  test.use({
+    extraHTTPHeaders: { "X-Forwarded-For": "203.0.113.7" },
+    allowErrors: [/status of 40[13]/],
+  });
+
+  test("one looks, and signs in to launch", async ({ page }) => {
+    await page.goto(`${tokdyno.url}/profiles`);
+    await hydrated(page);
+    await expect(page.getByRole("link", { name: /Launch & measure/ })).toHaveCount(0);
+    await expect(page.locator("main").getByRole("link", { name: /sign in/i }).first()).toBeVisible();
+    await page.goto(`${tokdyno.url}/sign-in`);
+    await expect(page.locator("main")).toContainText("tokdyno set-password");
+
+    const set = spawnSync(BIN, ["set-password", "--stdin", "--data-dir", tokdyno.dataDir], {
+      input: "correct horse battery\n",
+      env: { ...process.env, DATABASE_URL: "" },
+    });
+    expect(set.status, String(set.stderr)).toBe(0);
+    await page.goto(`${tokdyno.url}/sign-in?next=/profiles`);
+    await page.getByLabel("Operator's password").fill("something else");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await expect(page.getByRole("alert")).toContainText("not the operator's password");
+    const faults = (await new AxeBuilder({ page }).analyze()).violations;
+    expect(faults.map((fault) => fault.id)).toEqual([]);
+    await page.getByLabel("Operator's password").fill("correct horse battery");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.waitForURL(/\/profiles$/);
+    await hydrated(page);
+    await expect(page.getByRole("link", { name: /Launch & measure/ }).first()).toBeVisible();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.waitForURL(`${tokdyno.url}/`);
+    await page.goto(`${tokdyno.url}/profiles`);
+    await expect(page.getByRole("link", { name: /Launch & measure/ })).toHaveCount(0);
+  });
 });

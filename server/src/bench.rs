@@ -9,7 +9,7 @@ mod progress;
 mod subject;
 mod table;
 
-pub(crate) use arguments::{ArgumentError, BenchArguments};
+pub(crate) use arguments::{ArgumentError, BenchArguments, PresetName};
 pub(crate) use collect::{Circumstances, Collected};
 pub(crate) use measure::measure;
 pub(crate) use output::{Destination, OutputError};

@@ -6,7 +6,10 @@ use clap::{Args, Parser, Subcommand};
 use tokdyno_simulator::SimulateArgs;
 use url::Url;
 
-use crate::bench::BenchArguments;
+use crate::{
+    bench::BenchArguments,
+    client::{HostsArguments, LaunchArguments, MeasureArguments, ProfilesArguments, StopArguments},
+};
 
 /// Measures LLM serving engines, keeps every figure, and shares comparisons.
 #[derive(Debug, Parser)]
@@ -24,6 +27,19 @@ pub(crate) enum Command {
     Bench(Box<BenchArguments>),
     /// Store result files that `tokdyno bench --json` wrote.
     Import(ImportArguments),
+    /// Hosts of a running server: list, add, check.
+    Hosts(HostsArguments),
+    /// Profiles of a running server: list, show, paste, add built-in ones.
+    Profiles(ProfilesArguments),
+    /// Launch a profile on a host.
+    Launch(Box<LaunchArguments>),
+    /// Stop a launch.
+    Stop(StopArguments),
+    /// Measure a launch that is ready.
+    Measure(MeasureArguments),
+    /// Set the operator's password, with which launching is allowed from other
+    /// machines.
+    SetPassword(SetPasswordArguments),
     /// Be the stand-in engine: same flags and endpoints, nothing generated.
     Simulate(SimulateArgs),
 }
@@ -56,8 +72,9 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "URL")]
     pub(crate) public_url: Option<Url>,
 
-    /// Listen on an address that others reach. Nobody is asked to sign in:
-    /// whoever reaches the port may measure, read and delete.
+    /// Listen on an address that others reach. Whoever reaches the port may then
+    /// measure, read and delete. Launching, and editing hosts and profiles, still
+    /// needs the operator's password (`tokdyno set-password`).
     #[arg(long)]
     pub(crate) trust_network: bool,
 
@@ -73,6 +90,14 @@ pub(crate) struct ServeArguments {
     /// Do not load the founding figures into an empty store.
     #[arg(long)]
     pub(crate) no_founding: bool,
+
+    /// Configuration of the SSH client to use instead of ~/.ssh/config.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ssh_config: Option<PathBuf>,
+
+    /// The SSH client.
+    #[arg(long, value_name = "PROGRAM", default_value = "ssh")]
+    pub(crate) ssh: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -80,6 +105,17 @@ pub(crate) struct ImportArguments {
     /// Result files; `-` reads standard input.
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SetPasswordArguments {
+    /// Read the password once from standard input instead of twice from the
+    /// terminal.
+    #[arg(long)]
+    pub(crate) stdin: bool,
 
     #[command(flatten)]
     pub(crate) store: StoreArguments,

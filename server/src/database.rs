@@ -2,13 +2,15 @@
 //! of the data directory.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::mpsc::{self, RecvTimeoutError},
     thread::JoinHandle,
     time::Duration,
 };
 
+use tokdyno_lab::{Lab, LabConfig, LabError};
 use tokdyno_pgcluster::{Cluster, ClusterError, Config, attach_if_running};
+use tokdyno_remote::RemoteConfig;
 use url::Url;
 
 /// How often the private cluster is looked after.
@@ -115,6 +117,27 @@ impl Database {
             }
         }
     }
+}
+
+/// The laboratory for a passing command: without a worker, so that nothing is
+/// measured and no host is touched.
+///
+/// # Errors
+/// As [`Lab::open`].
+pub(crate) async fn open_without_worker(
+    database: &Database,
+    data_dir: PathBuf,
+) -> Result<Lab, LabError> {
+    Lab::open(LabConfig {
+        database_url: database.url.clone(),
+        data_dir,
+        key_file: None,
+        meter: PathBuf::new(),
+        host_meter: None,
+        remote: RemoteConfig::new(PathBuf::new()),
+        parallel: 1,
+    })
+    .await
 }
 
 /// Restarts the cluster whenever it is dead, until told to stop.

@@ -1,8 +1,9 @@
 //! What the program writes about itself: to standard error, so that standard
 //! output stays for results.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 
+use tokdyno_domain::secrets::masked_text;
 use tracing_subscriber::EnvFilter;
 
 /// The variable that chooses what is logged, such as `tokdyno_lab=debug`.
@@ -23,7 +24,42 @@ pub(crate) fn start() {
     // A second start (in tests) is no fault.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| Masking(io::stderr()))
         .with_ansi(std::io::stderr().is_terminal())
         .try_init();
+}
+
+/// Writes lines with their secrets masked: what went wrong may quote a command, an
+/// address or an engine's own words.
+struct Masking<W>(W);
+
+impl<W: Write> Write for Masking<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        self.0.write_all(masked_text(&text, None).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_logged_holds_no_secret() {
+        let mut masking = Masking(Vec::new());
+        for line in [
+            "WARN command=\"vllm serve --api-key abc\" failed\n",
+            "WARN args: ServerArgs(api_key='def')\n",
+        ] {
+            masking.write_all(line.as_bytes()).expect("written");
+        }
+        let text = String::from_utf8(masking.0).expect("text");
+        assert!(!text.contains("abc") && !text.contains("def"), "{text}");
+        assert!(text.contains("failed\n") && text.ends_with(")\n"), "{text}");
+    }
 }

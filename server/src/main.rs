@@ -7,12 +7,14 @@
 
 mod bench;
 mod cli;
+mod client;
 mod commands;
 mod data_dir;
 mod database;
 mod json_text;
 mod logging;
-mod meter_path;
+mod password;
+mod programs;
 mod safety;
 mod web;
 
@@ -38,6 +40,12 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Some(Command::Serve(arguments)) => commands::serve::run(&arguments)?,
         Some(Command::Bench(arguments)) => return Ok(commands::bench::run(*arguments)),
         Some(Command::Import(arguments)) => return Ok(commands::import::run(&arguments)?),
+        Some(Command::Hosts(arguments)) => commands::client::hosts(arguments)?,
+        Some(Command::Profiles(arguments)) => commands::client::profiles(arguments)?,
+        Some(Command::Launch(arguments)) => commands::client::launch(&arguments)?,
+        Some(Command::Stop(arguments)) => commands::client::stop(&arguments)?,
+        Some(Command::Measure(arguments)) => commands::client::measure(&arguments)?,
+        Some(Command::SetPassword(arguments)) => commands::set_password::run(&arguments)?,
         Some(Command::Simulate(arguments)) => return Ok(commands::simulate::run(arguments)),
     }
     Ok(ExitCode::SUCCESS)

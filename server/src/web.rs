@@ -2,7 +2,7 @@
 //!
 //! From outside in, a request passes: security headers, the page around errors,
 //! the check of `Host`, the check of where a change comes from, the bound on its
-//! size, the time-out; then exports by address, then the routes.
+//! size, the question who acts, the time-out; then exports by address, then the routes.
 
 mod api;
 mod assets;
@@ -15,6 +15,7 @@ mod problem;
 mod query;
 mod router;
 mod serving;
+mod sign_in;
 mod site;
 
 pub(crate) use assets::{AssetStore, AssetsError};

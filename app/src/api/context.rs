@@ -2,7 +2,8 @@
 //! errors become answers.
 
 use leptos::prelude::*;
-use tokdyno_domain::access::Actor;
+use tokdyno_domain::access::{Actor, Capability, authorise};
+use tokdyno_engines::{HoldsSecrets, readable_by};
 use tokdyno_lab::{Lab, LabError};
 
 use crate::AppError;
@@ -35,6 +36,24 @@ fn expect<T>(context: Option<T>) -> Result<T, AppError> {
         )
         .with_status()
     })
+}
+
+/// Asks whether this actor may do this.
+///
+/// # Errors
+/// 403 with what it takes.
+pub(super) fn may(actor: &Actor, capability: Capability) -> Result<(), AppError> {
+    authorise(actor, capability).map_err(|forbidden| answer(forbidden.into()))
+}
+
+/// A view as this actor may read it, or why there is none.
+pub(super) fn readable<T: HoldsSecrets>(
+    actor: &Actor,
+    answered: Result<T, LabError>,
+) -> Result<T, AppError> {
+    answered
+        .map(|view| readable_by(actor, view))
+        .map_err(answer)
 }
 
 /// A laboratory's error as the answer to this request. Its source was logged where

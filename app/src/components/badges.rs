@@ -1,10 +1,23 @@
 //! Where a figure comes from, where a run stands, what must be known: always a
 //! shape and a word, never a colour alone.
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "properties of components are owned"
+)]
 
 use leptos::prelude::*;
 use tokdyno_domain::{
-    engine::EngineKind, run::RunState, source::Source, verdict::VerdictKind,
-    views::compare::ClassKind,
+    effective::{Finding, Stamp},
+    engine::EngineKind,
+    ids::LaunchId,
+    launch::LaunchState,
+    run::RunState,
+    source::Source,
+    verdict::VerdictKind,
+    views::{
+        compare::ClassKind,
+        profiles::{Caution, CautionOf, Gravity},
+    },
 };
 
 use super::icon::{Glyph, Icon};
@@ -99,6 +112,157 @@ pub fn StateBadge(
         state.word()
     };
     view! { <Badge tone=tone glyph=glyph text=text/> }
+}
+
+/// Where a launch stands.
+#[component]
+pub fn LaunchBadge(
+    /// The state.
+    state: LaunchState,
+    /// Somebody asked it to stop, and it has not yet.
+    #[prop(optional)]
+    stop_requested: bool,
+) -> impl IntoView {
+    let (tone, glyph) = match state {
+        LaunchState::Queued => (Tone::Quiet, Glyph::Clock),
+        LaunchState::Starting | LaunchState::Loading => (Tone::Info, Glyph::Pulse),
+        LaunchState::Ready => (Tone::Ok, Glyph::Check),
+        LaunchState::Stopping | LaunchState::Stopped => (Tone::Quiet, Glyph::Stop),
+        LaunchState::Failed => (Tone::Bad, Glyph::Cross),
+        LaunchState::Lost => (Tone::Warn, Glyph::Broken),
+    };
+    let text = if stop_requested && !state.is_over() {
+        "stopping"
+    } else {
+        state.word()
+    };
+    view! { <Badge tone=tone glyph=glyph text=text/> }
+}
+
+/// Does what runs match what was asked for? On hover, what does not; leads to the
+/// launch.
+#[component]
+pub fn StampBadge(
+    /// The stamp.
+    stamp: Stamp,
+    /// The launch that it is about; none where the page is about it anyway.
+    #[prop(optional)]
+    launch: Option<LaunchId>,
+) -> impl IntoView {
+    let (tone, glyph) = match &stamp {
+        Stamp::Verified => (Tone::Ok, Glyph::Check),
+        Stamp::Mismatched { .. } => (Tone::Bad, Glyph::NotEqual),
+        Stamp::Unverifiable { .. } => (Tone::Warn, Glyph::Question),
+    };
+    let badge = view! { <Badge tone=tone glyph=glyph text=stamp.word() title=stamp.sentence()/> };
+    match launch {
+        Some(launch) => view! {
+            <a
+                class="badge-link"
+                href=format!("/servers/{launch}")
+                aria-label=format!("{}: launch {launch}. {}", stamp.word(), stamp.sentence())
+            >
+                {badge}
+            </a>
+        }
+        .into_any(),
+        None => badge.into_any(),
+    }
+}
+
+/// How asked and found stand to each other, with what the word means on hover.
+#[component]
+pub fn FindingBadge(
+    /// The finding.
+    finding: Finding,
+) -> impl IntoView {
+    let (tone, glyph) = match finding {
+        Finding::Differs => (Tone::Bad, Glyph::NotEqual),
+        Finding::NotAsked => (Tone::Bad, Glyph::Warning),
+        Finding::Inert => (Tone::Warn, Glyph::Empty),
+        Finding::NotReadable => (Tone::Warn, Glyph::Question),
+        Finding::Passed => (Tone::Info, Glyph::Chevron),
+        Finding::AsAsked => (Tone::Ok, Glyph::Equal),
+        Finding::Confirmed => (Tone::Ok, Glyph::Check),
+        Finding::Noted => (Tone::Quiet, Glyph::File),
+    };
+    view! { <Badge tone=tone glyph=glyph text=finding.text() title=finding.meaning()/> }
+}
+
+/// The few words of a caution; its sentences on hover.
+#[component]
+pub fn CautionBadge(
+    /// The caution.
+    caution: Caution,
+) -> impl IntoView {
+    let (tone, glyph) = match caution.gravity {
+        Gravity::Wrong => (Tone::Bad, Glyph::Cross),
+        Gravity::Caution => (Tone::Warn, Glyph::Warning),
+        Gravity::Note => (Tone::Quiet, Glyph::Flag),
+    };
+    view! { <Badge tone=tone glyph=glyph text=caution.badge title=caution.text/> }
+}
+
+/// The badges of several cautions, each word once, with all its sentences on hover.
+#[component]
+pub fn CautionBadges(
+    /// The cautions.
+    cautions: Vec<Caution>,
+) -> impl IntoView {
+    let mut shown: Vec<Caution> = Vec::new();
+    for caution in cautions {
+        let alike = shown
+            .iter_mut()
+            .find(|other| other.badge == caution.badge && other.gravity == caution.gravity);
+        match alike {
+            Some(other) if other.text.contains(&caution.text) => {}
+            Some(other) => {
+                other.text.push(' ');
+                other.text.push_str(&caution.text);
+            }
+            None => shown.push(caution),
+        }
+    }
+    shown
+        .into_iter()
+        .map(|caution| view! { <CautionBadge caution=caution/> })
+        .collect_view()
+}
+
+/// Cautions one below the other: badge, what it is about, sentences.
+#[component]
+pub fn CautionList(
+    /// The cautions.
+    cautions: Vec<Caution>,
+    /// Arguments that their places refer to.
+    arguments: Vec<String>,
+) -> impl IntoView {
+    let about = move |of: &CautionOf| match of {
+        CautionOf::Argument { index } => arguments.get(*index as usize).cloned(),
+        CautionOf::Variable { name } => Some(name.clone()),
+        CautionOf::Profile => None,
+    };
+    (!cautions.is_empty()).then(|| {
+        view! {
+            <ul class="cautions">
+                {cautions
+                    .into_iter()
+                    .map(|caution| {
+                        let about = about(&caution.of);
+                        let text = caution.text.clone();
+                        view! {
+                            <li>
+                                <CautionBadge caution=caution/>
+                                <span class="caution-text">
+                                    {about.map(|name| view! { <code>{name}</code> " " })} {text}
+                                </span>
+                            </li>
+                        }
+                    })
+                    .collect_view()}
+            </ul>
+        }
+    })
 }
 
 /// May one rest on an answer?

@@ -3,6 +3,8 @@
 use leptos::prelude::*;
 use tokdyno_domain::{
     comparison::{Difference, DifferenceKind},
+    effective::Stamp,
+    ids::LaunchId,
     text,
     timestamp::Timestamp,
     verdict::{Verdict, VerdictKind},
@@ -13,7 +15,7 @@ use tokdyno_domain::{
 };
 
 use super::{
-    badges::{ClassBadge, EngineName, SourceBadge, VerdictBadge},
+    badges::{ClassBadge, EngineName, SourceBadge, StampBadge, VerdictBadge},
     chart::Charts,
     figures::{EstimateCell, capital},
     table::TableBox,
@@ -158,6 +160,10 @@ fn RunCards(runs: Vec<RunSummary>, ties: Ties) -> impl IntoView {
                     </p>
                     <p class="cluster">
                         <EngineName engine=run.engine/> {version} <SourceBadge source=run.source/>
+                        {run
+                            .launch
+                            .and_then(|launch| Some((launch.launch, launch.stamp?)))
+                            .map(|(launch, stamp)| stamp_badge(stamp, launch, ties))}
                     </p>
                     <p class="muted run-card-facts">
                         {facts(&run.model, &run.hardware)} {" · "}
@@ -174,6 +180,15 @@ fn RunCards(runs: Vec<RunSummary>, ties: Ties) -> impl IntoView {
             <h2>"Compared runs"</h2>
             <ul class="run-cards">{cards}</ul>
         </section>
+    }
+}
+
+/// The stamp, with a way to the launch where the page leads anywhere.
+fn stamp_badge(stamp: Stamp, launch: LaunchId, ties: Ties) -> impl IntoView {
+    if ties == Ties::Shared {
+        view! { <StampBadge stamp=stamp/> }.into_any()
+    } else {
+        view! { <StampBadge stamp=stamp launch=launch/> }.into_any()
     }
 }
 

@@ -6,6 +6,7 @@ use leptos_router::components::A;
 use super::{
     icon::{Glyph, Icon},
     theme::ThemeSwitch,
+    who::Account,
 };
 use crate::Surface;
 
@@ -21,6 +22,9 @@ pub fn Header(
                 <A href="/" exact=true>
                     "Board"
                 </A>
+                <A href="/servers">"Servers"</A>
+                <A href="/profiles">"Profiles"</A>
+                <A href="/hosts">"Hosts"</A>
                 <A href="/runs" exact=true>
                     "Runs"
                 </A>
@@ -32,6 +36,7 @@ pub fn Header(
             </A>
         }
     });
+    let account = (surface == Surface::Full).then(|| view! { <Account/> });
     let brand = if surface == Surface::Full {
         view! {
             <a class="wordmark" href="/">
@@ -49,7 +54,9 @@ pub fn Header(
     };
     view! {
         <header class="site-header">
-            <div class="site-header-inner">{brand} {navigation} <ThemeSwitch/></div>
+            <div class="site-header-inner">
+                {brand} {navigation} {account} <ThemeSwitch/>
+            </div>
         </header>
     }
 }
@@ -68,9 +75,15 @@ fn Wordmark() -> impl IntoView {
     }
 }
 
-/// Program and version.
+/// Program and version, and who did what.
 #[component]
-pub fn Footer() -> impl IntoView {
+pub fn Footer(
+    /// Which part of the program this is.
+    surface: Surface,
+) -> impl IntoView {
+    let audit = (surface == Surface::Full).then(|| {
+        view! { <a href="/audit">"Audit log"</a> }
+    });
     view! {
         <footer class="site-footer">
             <p>
@@ -78,6 +91,7 @@ pub fn Footer() -> impl IntoView {
                 <span class="muted">
                     "What a serving engine really delivers: measured, with its spread and its source."
                 </span>
+                {audit}
             </p>
         </footer>
     }

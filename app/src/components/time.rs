@@ -5,7 +5,7 @@ use std::time::Duration;
 use leptos::prelude::*;
 use tokdyno_domain::timestamp::Timestamp;
 
-use crate::browser;
+use crate::{browser, clock};
 
 /// How often *2 minutes ago* is looked at again.
 const REFRESH: Duration = Duration::from_secs(30);
@@ -19,12 +19,8 @@ pub fn RelativeTime(
 ) -> impl IntoView {
     let now = RwSignal::new(None::<Timestamp>);
     Effect::new(move |_| {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "milliseconds since 1970 fit for 290 million years"
-        )]
         let tick = move || {
-            let _ = now.try_set(Some(Timestamp((browser::now_ms() * 1000.0) as i64)));
+            let _ = now.try_set(Some(browser::now()));
         };
         tick();
         if let Ok(handle) = set_interval_with_handle(tick, REFRESH) {
@@ -34,6 +30,26 @@ pub fn RelativeTime(
     let text = move || {
         now.get()
             .map_or_else(|| at.exact(), |now| at.relative_to(now))
+    };
+    view! {
+        <time datetime=at.to_string() title=at.exact()>
+            {text}
+        </time>
+    }
+}
+
+/// A time of the day to come. The server writes it in UTC; the browser then shows it
+/// on its own clock.
+#[component]
+pub fn ClockTime(
+    /// The moment.
+    at: Timestamp,
+) -> impl IntoView {
+    let offset = RwSignal::new(None::<i32>);
+    Effect::new(move |_| offset.set(Some(browser::utc_offset_min())));
+    let text = move || match offset.get() {
+        Some(offset) => clock::face(at, offset),
+        None => format!("{} UTC", clock::face(at, 0)),
     };
     view! {
         <time datetime=at.to_string() title=at.exact()>

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leptos::{leptos_dom::helpers::IntervalHandle, prelude::*};
-use tokdyno_domain::{ids::RunId, live::LiveEvent};
+use serde::de::DeserializeOwned;
 use wasm_bindgen::{JsCast, closure::Closure};
 use web_sys::{EventSource, MessageEvent};
 
@@ -31,18 +31,14 @@ impl Drop for Stream {
 
 impl Stream {
     /// Opens it; none where the browser refuses.
-    fn open(
-        run: Option<RunId>,
-        on_event: impl Fn(LiveEvent) + 'static,
+    fn open<T: DeserializeOwned>(
+        address: &str,
+        on_event: impl Fn(T) + 'static,
         on_tick: impl Fn() + 'static,
         link: ReadSignal<Link>,
         set_link: WriteSignal<Link>,
     ) -> Option<Self> {
-        let address = match run {
-            Some(run) => format!("/events?run={run}"),
-            None => "/events".to_owned(),
-        };
-        let source = EventSource::new(&address).ok()?;
+        let source = EventSource::new(address).ok()?;
         let open = Closure::<dyn FnMut()>::new(move || {
             let was = link.get_untracked();
             set_link.set(Link::Open);
@@ -77,11 +73,11 @@ impl Stream {
     }
 }
 
-/// See [`super::follow`].
-pub(super) fn follow(
-    run: Option<RunId>,
+/// See [`super::follow`]; `address` is the stream's.
+pub(super) fn follow<T: DeserializeOwned + 'static>(
+    address: String,
     wanted: Signal<bool>,
-    on_event: impl Fn(LiveEvent) + Clone + 'static,
+    on_event: impl Fn(T) + Clone + 'static,
     on_tick: impl Fn() + Clone + 'static,
     link: ReadSignal<Link>,
     set_link: WriteSignal<Link>,
@@ -94,7 +90,7 @@ pub(super) fn follow(
         let on_tick = on_tick.clone();
         move || {
             stream.set_value(Stream::open(
-                run,
+                &address,
                 on_event.clone(),
                 on_tick.clone(),
                 link,

@@ -16,8 +16,8 @@ use crate::{
     api::{self, LoadFounding},
     components::{
         Chart, ChartSkeleton, EmptyState, EngineName, ErrorBanner, ErrorNote, EstablishedBadge,
-        EstimateCell, FlagNote, Glyph, Icon, ImportDrop, PickForm, RelativeTime, Skeleton,
-        SourceBadge, TableBox,
+        EstimateCell, FlagNote, Glyph, Icon, ImportDrop, PickBar, PickForm, RelativeTime, Skeleton,
+        SourceBadge, StampBadge, TableBox,
     },
     query,
 };
@@ -409,18 +409,12 @@ fn Rows(rows: Vec<BoardRow>, concurrency: Option<u32>, metric: ThroughputMetric)
                                 </th>
                                 <th scope="col">"Source"</th>
                                 <th scope="col">"Runs"</th>
-                                <th scope="col">"Compare"</th>
                             </tr>
                         </thead>
                         <tbody>{rows.into_iter().map(row).collect_view()}</tbody>
                     </table>
                 </TableBox>
-                <p class="cluster compare-bar">
-                    <button type="submit" class="button">
-                        "Compare the ticked ones"
-                    </button>
-                    <span class="muted">"Two to twelve; the first is the baseline."</span>
-                </p>
+                <PickBar/>
             </PickForm>
         </section>
     }
@@ -469,7 +463,7 @@ fn row(row: BoardRow) -> AnyView {
         let count = text::plural(row.remarks.len() as u64, "remark", "remarks");
         view! {
             <tr class="remark-row">
-                <td colspan="8">
+                <td colspan="7">
                     <details class="fold">
                         <summary>{count} <span class="visually-hidden">" on " {row.configuration.clone()}</span></summary>
                         <ul class="remarks">
@@ -488,8 +482,17 @@ fn row(row: BoardRow) -> AnyView {
     view! {
         <tr class:has-remarks=has_remarks>
             <th scope="row">
-                <span class="configuration">{row.configuration}</span>
-                <EngineName engine=row.engine/>
+                // In the column that stays in view on narrow screens.
+                <label class="tick-row">
+                    {newest
+                        .map(|id| {
+                            view! { <input type="checkbox" name="runs" value=id aria-label=label/> }
+                        })}
+                    <span>
+                        <span class="configuration">{row.configuration}</span>
+                        <EngineName engine=row.engine/>
+                    </span>
+                </label>
             </th>
             <td class="num">
                 <EstimateCell estimate=row.single_stream doubtful=row.single_doubtful/>
@@ -502,19 +505,18 @@ fn row(row: BoardRow) -> AnyView {
             <td class="num">{row.launches}</td>
             <td>
                 <SourceBadge source=row.source/>
+                {row
+                    .stamp
+                    .map(|stamp| {
+                        view! {
+                            <div class="run-stamp">
+                                <StampBadge stamp=stamp/>
+                            </div>
+                        }
+                    })}
             </td>
             <td class="run-links">
                 {runs} {(more > 0).then(|| view! { <span class="muted">{format!("and {more} more")}</span> })}
-            </td>
-            <td class="tick">
-                {newest
-                    .map(|id| {
-                        view! {
-                            <label class="tick-label">
-                                <input type="checkbox" name="runs" value=id aria-label=label/>
-                            </label>
-                        }
-                    })}
             </td>
         </tr>
         {remarks}

@@ -17,8 +17,8 @@ use crate::{
     browser,
     components::{
         CloseButton, CopyButton, Dialog, DialogButton, EmptyState, EngineName, ErrorBanner,
-        ErrorNote, EstimateCell, Glyph, Icon, PickForm, RelativeTime, Skeleton, SourceBadge,
-        StateBadge, TableBox,
+        ErrorNote, EstimateCell, Glyph, Icon, PickBar, PickForm, RelativeTime, Skeleton,
+        SourceBadge, StateBadge, TableBox,
         comparison::{Comparison, Ties},
     },
     query,
@@ -319,12 +319,7 @@ fn Recent(runs: Vec<RunSummary>, ticked: Vec<RunId>) -> impl IntoView {
                     <tbody>{rows}</tbody>
                 </table>
             </TableBox>
-            <p class="cluster compare-bar">
-                <button type="submit" class="button button-primary">
-                    "Compare the ticked ones"
-                </button>
-                <span class="muted">"The first ticked one is the baseline; it can be changed."</span>
-            </p>
+            <PickBar/>
         </PickForm>
     }
 }

@@ -63,6 +63,7 @@ macro_rules! lazy_page {
 
 // Pages that people go to from one another share a part. What several parts need
 // goes to further files, up to one for each combination of parts: keep parts few.
+// Hosts, profiles and servers therefore share one, although each is large.
 lazy_page!("`/`", Board, board, crate::pages::board::BoardPage, board);
 lazy_page!("`/runs`", Runs, runs, crate::pages::runs::RunsPage, runs);
 lazy_page!(
@@ -87,6 +88,76 @@ lazy_page!(
     crate::pages::frozen::FrozenPage,
     compare
 );
+lazy_page!(
+    "`/servers`",
+    Servers,
+    servers,
+    crate::pages::servers::ServersPage,
+    operate
+);
+lazy_page!(
+    "`/servers/new`",
+    NewLaunch,
+    new_launch,
+    crate::pages::new_launch::NewLaunchPage,
+    operate
+);
+lazy_page!(
+    "`/servers/:id`",
+    Server,
+    server,
+    crate::pages::server::ServerPage,
+    operate
+);
+lazy_page!(
+    "`/profiles`",
+    Profiles,
+    profiles,
+    crate::pages::profiles::ProfilesPage,
+    operate
+);
+lazy_page!(
+    "`/profiles/new`",
+    NewProfile,
+    new_profile,
+    crate::pages::new_profile::NewProfilePage,
+    operate
+);
+lazy_page!(
+    "`/profiles/:name`",
+    Profile,
+    profile,
+    crate::pages::profile::ProfilePage,
+    operate
+);
+lazy_page!(
+    "`/hosts`",
+    Hosts,
+    hosts,
+    crate::pages::hosts::HostsPage,
+    operate
+);
+lazy_page!(
+    "`/hosts/:id`",
+    Host,
+    host,
+    crate::pages::host::HostPage,
+    operate
+);
+lazy_page!(
+    "`/audit`",
+    Audit,
+    audit,
+    crate::pages::audit::AuditPage,
+    operate
+);
+lazy_page!(
+    "`/sign-in`",
+    SignIn,
+    sign_in,
+    crate::pages::sign_in::SignInPage,
+    operate
+);
 
 /// Loads the code of the page at a path, so that the page can be made live at once.
 /// Paths are those of [`crate::App`]; another one has nothing to load.
@@ -102,6 +173,16 @@ pub async fn preload(path: &str) -> Result<(), NoCode> {
         ["runs", _] => run::code().await.map_err(|_| NoCode),
         ["compare"] => compare::code().await.map_err(|_| NoCode),
         ["c", _] => frozen::code().await.map_err(|_| NoCode),
+        ["servers"] => servers::code().await.map_err(|_| NoCode),
+        ["servers", "new"] => new_launch::code().await.map_err(|_| NoCode),
+        ["servers", _] => server::code().await.map_err(|_| NoCode),
+        ["profiles"] => profiles::code().await.map_err(|_| NoCode),
+        ["profiles", "new"] => new_profile::code().await.map_err(|_| NoCode),
+        ["profiles", _] => profile::code().await.map_err(|_| NoCode),
+        ["hosts"] => hosts::code().await.map_err(|_| NoCode),
+        ["hosts", _] => host::code().await.map_err(|_| NoCode),
+        ["audit"] => audit::code().await.map_err(|_| NoCode),
+        ["sign-in"] => sign_in::code().await.map_err(|_| NoCode),
         _ => Ok(()),
     }
 }

@@ -26,11 +26,13 @@ use tokdyno_domain::views::measure::ProbeView;
 
 use self::{
     endpoint::EndpointFields,
-    form::{Field, Form, Wrong},
     probe::{Check, Probe},
+};
+pub(super) use self::{
+    form::{Field, Form, Wrong},
     workload::WorkloadFields,
 };
-use crate::{AppError, api, components::feedback::ErrorNote};
+use crate::{AppError, api, browser, components::feedback::ErrorNote};
 
 /// The page.
 #[component]
@@ -115,7 +117,7 @@ pub fn NewRunPage() -> impl IntoView {
                         <EndpointFields form probe wrong/>
                     </div>
                     <div class="stack">
-                        <WorkloadFields form probe wrong workload/>
+                        <WorkloadFields form speeds=probe.speeds.into() wrong workload/>
                     </div>
                 </div>
                 <div class="measure-start">
@@ -143,14 +145,6 @@ pub fn NewRunPage() -> impl IntoView {
 }
 
 /// Leads to the field that is wrong.
-fn focus(field: Field) {
-    use leptos::wasm_bindgen::JsCast;
-
-    if let Some(element) = document()
-        .get_element_by_id(field.id())
-        .and_then(|element| element.dyn_into::<leptos::web_sys::HtmlElement>().ok())
-    {
-        // Refused only where the element cannot take it.
-        let _ = element.focus();
-    }
+pub(super) fn focus(field: Field) {
+    browser::focus(field.id());
 }

@@ -15,6 +15,7 @@ mod environment;
 mod failures;
 mod figures;
 mod head;
+mod host;
 mod levels;
 mod progress;
 mod records;
@@ -29,7 +30,8 @@ use tokdyno_domain::{ids::RunId, views::run::RunView};
 
 use self::{
     actions::Actions, data::RunData, environment::Environment, failures::Failures,
-    figures::Figures, head::Head, levels::Levels, progress::Live, records::Records, stages::Stages,
+    figures::Figures, head::Head, host::Host, levels::Levels, progress::Live, records::Records,
+    stages::Stages,
 };
 use crate::{
     AppError, api,
@@ -113,6 +115,7 @@ fn RunBody(view: RunView) -> impl IntoView {
             <Live data/>
             <Figures data/>
             <Charts views=charts base/>
+            <Host data/>
             <Levels data/>
             <Stages data/>
             <Failures data/>

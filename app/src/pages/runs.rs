@@ -82,7 +82,10 @@ pub fn RunsPage() -> impl IntoView {
 
     view! {
         <Title text="Runs"/>
-        <h1>"Runs"</h1>
+        <div class="page-head">
+            <h1>"Runs"</h1>
+            <ImportDrop/>
+        </div>
         <FilterForm filter/>
         <Transition fallback=|| view! { <Skeleton lines=10/> }>
             {move || Suspend::new(async move {
@@ -101,7 +104,6 @@ pub fn RunsPage() -> impl IntoView {
         <For each=move || running.get() key=|id| *id let:id>
             <Feed id shared/>
         </For>
-        <ImportDrop/>
     }
 }
 
@@ -142,7 +144,7 @@ fn Found(
                 </p>
                 <p class="muted">
                     "On a machine without a browser: " <code>"tokdyno bench --url URL --json FILE"</code>
-                    ", then bring the file in below."
+                    ", then bring the file in above."
                 </p>
             </EmptyState>
         }

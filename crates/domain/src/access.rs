@@ -18,10 +18,22 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// The person at this machine: the one actor there is until people sign in.
-    /// Rows for it are made by the first migration.
+    /// The person at this machine. Rows for these actors are made by the migrations.
     pub const LOCAL: Self = Self {
         id: ActorId(1),
+        team: TeamId(1),
+        role: Role::Operator,
+    };
+    /// Whoever reaches the program over the network without the operator's password:
+    /// measures and compares, but touches no host.
+    pub const NETWORK: Self = Self {
+        id: ActorId(3),
+        team: TeamId(1),
+        role: Role::Measurer,
+    };
+    /// Whoever has given the operator's password.
+    pub const SIGNED_IN: Self = Self {
+        id: ActorId(4),
         team: TeamId(1),
         role: Role::Operator,
     };
@@ -42,7 +54,49 @@ pub enum Role {
     /// Reads everything.
     Viewer,
     /// Measures, imports, shares, deletes.
+    Measurer,
+    /// Also launches and stops, and edits hosts and profiles.
     Operator,
+}
+
+impl Role {
+    /// All of them, in rising order.
+    pub const ALL: [Self; 4] = [Self::Guest, Self::Viewer, Self::Measurer, Self::Operator];
+
+    /// Reads the stored word back.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.word() == word)
+    }
+
+    /// The word as stored.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Guest => "guest",
+            Self::Viewer => "viewer",
+            Self::Measurer => "measurer",
+            Self::Operator => "operator",
+        }
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Guest => "a guest",
+            Self::Viewer => "a viewer",
+            Self::Measurer => "somebody who may measure",
+            Self::Operator => "an operator",
+        }
+    }
+
+    const fn way_there(self) -> &'static str {
+        match self {
+            Self::Operator => {
+                "Sign in with the operator's password, or use the machine that runs this Tokdyno."
+            }
+            _ => "Ask the person who runs this Tokdyno.",
+        }
+    }
 }
 
 /// Things one may be allowed to do.
@@ -63,6 +117,16 @@ pub enum Capability {
     Share,
     /// Delete runs.
     Delete,
+    /// Launch, stop, adopt, restore, clean up, and look into hosts.
+    Launch,
+    /// Add, change and remove hosts.
+    EditHosts,
+    /// Add, change and archive profiles.
+    EditProfiles,
+    /// Read who did what.
+    ReadAudit,
+    /// Set the operator's password.
+    SetPassword,
 }
 
 impl Capability {
@@ -71,17 +135,20 @@ impl Capability {
             Self::OpenShared => Role::Guest,
             Self::Read => Role::Viewer,
             Self::ProbeEndpoint | Self::Measure | Self::Import | Self::Share | Self::Delete => {
-                Role::Operator
+                Role::Measurer
             }
+            Self::Launch
+            | Self::EditHosts
+            | Self::EditProfiles
+            | Self::ReadAudit
+            | Self::SetPassword => Role::Operator,
         }
     }
 }
 
 /// The actor's role is too small for what was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "This needs the role of an {needed:?}; you act as a {has:?}. Ask the person who runs this Tokdyno."
-)]
+#[error("This needs {}; you act as {}. {}", needed.text(), has.text(), needed.way_there())]
 pub struct Forbidden {
     /// The smallest role that would do.
     pub needed: Role,
@@ -118,6 +185,29 @@ mod tests {
     }
 
     #[test]
+    fn the_network_measures_and_touches_no_host() {
+        assert_eq!(authorise(&Actor::NETWORK, Capability::Measure), Ok(()));
+        for capability in [
+            Capability::Launch,
+            Capability::EditHosts,
+            Capability::EditProfiles,
+            Capability::ReadAudit,
+            Capability::SetPassword,
+        ] {
+            let refused = authorise(&Actor::NETWORK, capability).expect_err("a refusal");
+            assert!(refused.to_string().contains("password"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_stored_role_reads_back() {
+        for role in Role::ALL {
+            assert_eq!(Role::from_word(role.word()), Some(role));
+        }
+        assert_eq!(Role::from_word("king"), None);
+    }
+
+    #[test]
     fn the_local_operator_may_do_it_all() {
         for capability in [
             Capability::OpenShared,
@@ -127,8 +217,14 @@ mod tests {
             Capability::Import,
             Capability::Share,
             Capability::Delete,
+            Capability::Launch,
+            Capability::EditHosts,
+            Capability::EditProfiles,
+            Capability::ReadAudit,
+            Capability::SetPassword,
         ] {
             assert_eq!(authorise(&Actor::LOCAL, capability), Ok(()));
+            assert_eq!(authorise(&Actor::SIGNED_IN, capability), Ok(()));
         }
     }
 }

@@ -5,6 +5,7 @@ mod board;
 mod charts;
 mod compare;
 pub mod facts;
+mod host;
 mod levels;
 #[cfg(test)]
 mod samples;
@@ -13,4 +14,5 @@ pub use board::board;
 pub use charts::run_charts;
 pub use compare::compare;
 pub use facts::{RequestPoint, RunFacts};
+pub use host::{Own, host_charts, host_flags};
 pub use levels::{levels, summarise};

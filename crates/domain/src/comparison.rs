@@ -99,7 +99,15 @@ pub fn differences(runs: &[Fingerprint]) -> (Vec<Difference>, u32) {
             }
             let values: Vec<Option<String>> =
                 runs.iter().map(|run| part(run).get(key).cloned()).collect();
-            if values.iter().all(|value| value == &values[0]) {
+            // A server that tells none of its settings does not differ in each of
+            // them: that they are not known is one thing, and is said once.
+            let mut told = runs
+                .iter()
+                .zip(&values)
+                .filter(|(run, _)| !part(run).is_empty())
+                .map(|(_, value)| value);
+            let first = told.next();
+            if told.all(|value| Some(value) == first) {
                 equal += 1;
             } else {
                 found.push(Difference {
@@ -157,11 +165,16 @@ pub fn classify(differences: &[Difference], settings_known: bool) -> ComparisonC
                 "{one} differs, and the settings of at least one server could not be read, so more may."
             ),
         ),
-        (many, _) => class(
+        (many, known) => class(
             ClassKind::Confounded,
             format!(
-                "Confounded: {} things differ, so none of them alone explains the result.",
-                many.len()
+                "Confounded: {} things differ{}, so none of them alone explains the result.",
+                many.len(),
+                if known {
+                    ""
+                } else {
+                    ", and the settings of at least one server could not be read"
+                }
             ),
         ),
     }
@@ -223,9 +236,27 @@ mod tests {
 
     #[test]
     fn a_key_known_to_one_side_only_is_a_difference() {
-        let (found, equal) = differences(&[print(&[("a", "1")]), print(&[])]);
+        let one = print(&[("a", "1"), ("b", "2")]);
+        let (found, equal) = differences(&[one, print(&[("b", "2")])]);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].values, [Some("1".to_owned()), None]);
-        assert_eq!(equal, 1);
+        assert_eq!(equal, 2);
+    }
+
+    #[test]
+    fn a_server_that_tells_nothing_does_not_differ_in_everything() {
+        let told = print(&[("a", "1"), ("b", "2")]);
+        let other = print(&[("a", "1"), ("b", "3")]);
+        let silent = print(&[]);
+        assert_eq!(differences(&[told.clone(), silent.clone()]).0, []);
+        let (found, _) = differences(&[told, silent, other]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].key, "b");
+        let class = classify(&found, false);
+        assert!(
+            class.sentence.contains("could not be read"),
+            "{}",
+            class.sentence
+        );
     }
 }

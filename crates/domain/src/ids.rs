@@ -33,6 +33,22 @@ serial_id! {
     RunId
 }
 serial_id! {
+    /// A machine that engines run on; shown as `/hosts/<id>`.
+    HostId
+}
+serial_id! {
+    /// A named way to start an engine.
+    ProfileId
+}
+serial_id! {
+    /// One immutable state of a profile.
+    RevisionId
+}
+serial_id! {
+    /// One start of one profile revision on one host; shown as `/servers/<id>`.
+    LaunchId
+}
+serial_id! {
     /// A person or program that acts; stands in every row that somebody made.
     ActorId
 }

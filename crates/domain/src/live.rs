@@ -2,7 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ids::RunId, meter::Progress, run::RunState};
+use crate::{
+    ids::{LaunchId, RunId},
+    launch::LaunchState,
+    meter::Progress,
+    run::RunState,
+};
 
 /// Something happened to a run. Known by (run, seq), so that a reader who lost
 /// the connection can say where to go on.
@@ -33,4 +38,17 @@ pub enum LiveKind {
         /// Where it stands now.
         state: RunState,
     },
+}
+
+/// Something happened to a launch. Not kept: a reader who comes back fetches the
+/// launch again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaunchEvent {
+    /// Which launch.
+    pub launch: LaunchId,
+    /// Where it stands now.
+    pub state: LaunchState,
+    /// Bytes of log there are, if that is the news.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_size: Option<u64>,
 }

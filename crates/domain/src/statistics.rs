@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Version of the rules in this module and in [`crate::verdict`].
-pub const ANALYSIS_VERSION: u32 = 1;
+///
+/// 2: several launches of a configuration count as such, one value each.
+pub const ANALYSIS_VERSION: u32 = 2;
 
 /// Probability with which an interval covers the truth.
 pub const CONFIDENCE: f64 = 0.95;
@@ -51,6 +53,17 @@ impl Estimate {
     #[must_use]
     pub fn bar(&self) -> Option<(f64, f64)> {
         (self.n > 1).then_some((self.low, self.high))
+    }
+}
+
+/// The geometric mean of positive values, which is what comparisons of ratios rest
+/// on; none of none, or where a value is not positive.
+#[must_use]
+pub fn geometric_mean(values: &[f64]) -> Option<f64> {
+    match (log_moments(values)?, values) {
+        // Not by way of its logarithm, which would round it.
+        (_, [only]) => Some(*only),
+        ((mean, _, _), _) => Some(mean.exp()),
     }
 }
 
@@ -180,6 +193,14 @@ mod tests {
         let half = student_t(freedom).expect("t") * variance.sqrt();
         assert!((interval.ratio.ln() - 2.1).abs() < 1e-9);
         assert!((interval.low.expect("low").ln() - (2.1 - half)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn means_are_of_ratios() {
+        let mean = geometric_mean(&[50.0, 200.0]).expect("a mean");
+        assert!((mean - 100.0).abs() < 1e-9);
+        assert_eq!(geometric_mean(&[]), None);
+        assert_eq!(geometric_mean(&[1.0, 0.0]), None);
     }
 
     #[test]

@@ -7,7 +7,9 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 /// Microseconds since 1970-01-01T00:00:00Z. For *when* only: durations of a
 /// measurement come from a monotonic clock (see [`crate::record`]).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Timestamp(pub i64);
 

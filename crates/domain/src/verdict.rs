@@ -48,12 +48,25 @@ impl VerdictKind {
 pub struct Side<'a> {
     /// Name of the configuration.
     pub name: &'a str,
-    /// One value per repeat.
-    pub repeats: &'a [f64],
+    /// One value per repeat of a single launch, or one per launch where there are
+    /// several: the mean of its repeats.
+    pub values: &'a [f64],
     /// Launches they come from. Repeats of one launch say nothing about the next.
     pub launches: u32,
     /// Why no verdict may rest on it, if so.
     pub objection: Option<&'a str>,
+}
+
+impl Side<'_> {
+    /// How many values there are, and of what.
+    fn counted(&self) -> String {
+        let n = u64::try_from(self.values.len()).unwrap_or(u64::MAX);
+        if self.launches < 2 {
+            text::plural(n, "repeat", "repeats")
+        } else {
+            text::plural(n, "launch", "launches")
+        }
+    }
 }
 
 /// A verdict on one metric, second against first.
@@ -66,7 +79,8 @@ pub struct Verdict {
     pub relevant: bool,
     /// The metric, as in `output_tps at C = 128`.
     pub metric: String,
-    /// Second over first, with its interval within the launches there were.
+    /// Second over first, with its interval: over launches where both sides have
+    /// several, otherwise within the launches there were.
     pub within_launch: Option<RatioInterval>,
     /// The sentence.
     pub sentence: String,
@@ -86,7 +100,7 @@ pub fn judge(
     second: &Side<'_>,
     comparable: Result<(), String>,
 ) -> Verdict {
-    let within = ratio(first.repeats, second.repeats);
+    let within = ratio(first.values, second.values);
     let verdict = |kind: VerdictKind, sentence: String| Verdict {
         kind,
         relevant: false,
@@ -96,7 +110,7 @@ pub fn judge(
         analysis_version: ANALYSIS_VERSION,
     };
     let Some(interval) = within else {
-        let who = if first.repeats.is_empty() {
+        let who = if first.values.is_empty() {
             first.name
         } else {
             second.name
@@ -121,10 +135,16 @@ pub fn judge(
             );
         }
     }
-    if first.launches < 2 || second.launches < 2 {
+    let who = match (first.launches < 2, second.launches < 2) {
+        (true, true) => Some("One launch each".to_owned()),
+        (true, false) => Some(format!("{} rests on one launch", first.name)),
+        (false, true) => Some(format!("{} rests on one launch", second.name)),
+        (false, false) => None,
+    };
+    if let Some(who) = who {
         return verdict(
             VerdictKind::NotEstablished,
-            format!("{said} One launch each, launch-to-launch variation unknown: not established."),
+            format!("{said} {who}, launch-to-launch variation unknown: not established."),
         );
     }
     let (Some(low), Some(high)) = (interval.low, interval.high) else {
@@ -163,19 +183,19 @@ fn describe(metric: &str, first: &Side<'_>, second: &Side<'_>, interval: &RatioI
     let change = text::change(interval.ratio);
     let spread = match (interval.low, interval.high) {
         (Some(low), Some(high)) => format!(
-            "95 % interval {} to {} over {} and {} repeats",
+            "95 % interval {} to {} over {} and {}",
             text::change(low),
             text::change(high),
-            first.repeats.len(),
-            second.repeats.len()
+            first.counted(),
+            second.counted()
         ),
-        _ if first.repeats.len() < 2 && second.repeats.len() < 2 => {
+        _ if first.values.len() < 2 && second.values.len() < 2 => {
             "single values, no interval".to_owned()
         }
-        _ if first.repeats.len() < 2 || second.repeats.len() < 2 => {
+        _ if first.values.len() < 2 || second.values.len() < 2 => {
             "a single value on one side, no interval".to_owned()
         }
-        _ => "all repeats alike, no interval".to_owned(),
+        _ => "all values alike, no interval".to_owned(),
     };
     format!(
         "{metric}: {} against {} is {change} ({spread}).",
@@ -191,10 +211,10 @@ fn percent(share: f64) -> String {
 mod tests {
     use super::*;
 
-    fn side<'a>(name: &'a str, repeats: &'a [f64], launches: u32) -> Side<'a> {
+    fn side<'a>(name: &'a str, values: &'a [f64], launches: u32) -> Side<'a> {
         Side {
             name,
-            repeats,
+            values,
             launches,
             objection: None,
         }
@@ -212,6 +232,24 @@ mod tests {
         assert_eq!(
             verdict.sentence,
             "single-stream: SGLang against vLLM is +9.1 % (single values, no interval). One launch each, launch-to-launch variation unknown: not established."
+        );
+    }
+
+    #[test]
+    fn the_side_with_a_single_launch_is_named() {
+        let several = [90.0, 90.1, 89.9];
+        let one = judge(
+            "m",
+            &side("a", &several, 3),
+            &side("b", &several, 1),
+            Ok(()),
+        );
+        assert_eq!(one.kind, VerdictKind::NotEstablished);
+        assert!(
+            one.sentence.contains("over 3 launches and 3 repeats")
+                && one.sentence.contains("b rests on one launch"),
+            "{}",
+            one.sentence
         );
     }
 
@@ -267,7 +305,7 @@ mod tests {
         );
         assert_eq!(verdict.kind, VerdictKind::NotEstablished);
         assert!(
-            verdict.sentence.contains("all repeats alike, no interval"),
+            verdict.sentence.contains("all values alike, no interval"),
             "{}",
             verdict.sentence
         );

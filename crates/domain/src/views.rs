@@ -2,8 +2,12 @@
 
 pub mod board;
 pub mod compare;
+pub mod hosts;
 pub mod measure;
+pub mod profiles;
 pub mod run;
+pub mod run_host;
+pub mod servers;
 
 use serde::{Deserialize, Serialize};
 

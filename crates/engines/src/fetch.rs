@@ -1,12 +1,13 @@
-//! One bounded GET after another: no redirects, no proxies, no retries.
+//! One bounded request after another: no redirects, no proxies, no retries.
 
 use std::time::Duration;
 
 use reqwest::{
-    Client,
-    header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION},
+    Client, RequestBuilder,
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION},
     redirect, retry,
 };
+use serde_json::Value;
 use tokdyno_domain::{
     endpoint::{EndpointUrl, TlsTrust},
     engine::SIMULATED_MARKER,
@@ -92,6 +93,23 @@ impl Fetcher {
         self.get_url(&self.client, url).await
     }
 
+    /// Sends JSON to a route below the base address and waits for the reply within
+    /// `allowed`, whatever the deadline of a probe: an engine's first token may take
+    /// long.
+    pub(crate) async fn post(
+        &self,
+        path: &str,
+        body: &Value,
+        allowed: Duration,
+    ) -> Result<Reply, ProbeError> {
+        let request = self
+            .client
+            .post(self.endpoint.route(path))
+            .header(CONTENT_TYPE, "application/json")
+            .body(body.to_string());
+        self.send(request, allowed).await
+    }
+
     /// Host and port, as errors name them.
     pub(crate) fn at(&self) -> &str {
         self.endpoint.authority()
@@ -145,8 +163,12 @@ impl Fetcher {
     }
 
     async fn get_url(&self, client: &Client, url: Url) -> Result<Reply, ProbeError> {
+        let allowed = CALL.min(self.deadline.saturating_duration_since(Instant::now()));
+        self.send(client.get(url), allowed).await
+    }
+
+    async fn send(&self, request: RequestBuilder, allowed: Duration) -> Result<Reply, ProbeError> {
         let started = Instant::now();
-        let allowed = CALL.min(self.deadline.saturating_duration_since(started));
         let broken = |error: &reqwest::Error| {
             let seconds = if error.is_connect() {
                 CONNECT.min(allowed)
@@ -155,8 +177,7 @@ impl Fetcher {
             };
             ProbeError::of_transport(error, self.at(), seconds.as_secs().max(1))
         };
-        let mut response = client
-            .get(url)
+        let mut response = request
             .timeout(allowed)
             .send()
             .await

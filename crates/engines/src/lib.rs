@@ -1,14 +1,47 @@
 //! What is known about serving engines: vLLM, SGLang and whatever else speaks the
-//! OpenAI protocol. For now: asking an address, before a measurement, who it is.
+//! OpenAI protocol.
+//!
+//! * [`probe()`], [`health`], [`one_token`], [`in_flight`]: asking an address.
+//! * [`shell`]: a profile from a pasted command line, and the reverse.
+//! * [`knowledge`]: what flags and variables mean, and what to beware of.
+//! * [`builtin`]: the profiles to begin with.
+//! * [`LogReader`], [`ended`]: how far a start-up is, and why it failed.
+//! * [`readable_by`]: what is shown to whom, as far as secrets go.
+//! * [`effective()`]: what really runs, item by item against what was asked.
+//!
+//! Everything but the asking is pure.
 
+pub mod builtin;
+pub mod knowledge;
+pub mod shell;
+
+mod asking;
+mod container;
+mod diff;
+mod drafter;
+mod effective;
 mod error;
 mod fetch;
+mod found;
+mod log;
 mod mask;
 mod probe;
+mod python;
+mod readers;
 mod replies;
 mod settings;
 mod title;
+mod version;
+mod words;
 
+pub use asking::{Health, health, in_flight, one_token};
+pub use container::{ContainerFacts, ContainerFactsError};
+pub use diff::{diff, draft};
+pub use drafter::{DrafterCheck, DrafterLayers, check_drafter, drafter_layers};
+pub use effective::{Evidence, effective};
 pub use error::ProbeError;
+pub use found::{profile_of, recognise, suggested_name};
+pub use log::{LogReader, ended};
 pub use probe::{ProbeReport, probe};
+pub use readers::{HoldsSecrets, readable_by};
 pub use title::{preferred_model, title_of_configuration};

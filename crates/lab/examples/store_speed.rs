@@ -6,6 +6,7 @@
 //! ```
 
 use tokdyno_lab::{Lab, LabConfig, bench};
+use tokdyno_remote::RemoteConfig;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,6 +17,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         data_dir: folder.clone(),
         key_file: None,
         meter: "tokdyno-meter".into(),
+        host_meter: None,
+        remote: RemoteConfig::new("tokdyno-agent".into()),
         parallel: 1,
     })
     .await?;

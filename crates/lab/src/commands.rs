@@ -108,26 +108,11 @@ impl Lab {
     pub async fn cancel_run(&self, actor: &Actor, run: RunId) -> Result<(), LabError> {
         authorise(actor, Capability::Measure)?;
         let mut tx = self.0.pool.begin().await?;
-        match locked_state(&mut tx, actor, run).await? {
-            RunState::Queued => {
-                end_queued(&mut tx, run).await?;
-                emit_state(&mut tx, run, RunState::Cancelled).await?;
-            }
-            RunState::Running => {
-                sqlx::query!(
-                    "UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, now())
-                     WHERE id = $1",
-                    run.0
-                )
-                .execute(&mut *tx)
-                .await?;
-                emit_state(&mut tx, run, RunState::Running).await?;
-            }
-            state => {
-                return Err(LabError::Conflict(format!(
-                    "Run {run} is over already ({state}), so there is nothing to stop."
-                )));
-            }
+        let state = locked_state(&mut tx, actor, run).await?;
+        if !cancel(&mut tx, run, state).await? {
+            return Err(LabError::Conflict(format!(
+                "Run {run} is over already ({state}), so there is nothing to stop."
+            )));
         }
         audit::note(&mut tx, actor, Action::Cancel, format!("run {run}")).await?;
         tx.commit().await?;
@@ -156,12 +141,7 @@ impl Lab {
         }
         for (what, text) in [("The name", configuration), ("The hardware", hardware)] {
             storable(text)?;
-            let length = text.chars().count();
-            if length > MAX_NAME {
-                return Err(LabError::Invalid(format!(
-                    "{what} is {length} characters long; at most {MAX_NAME} are kept. Shorten it."
-                )));
-            }
+            fits(what, text, MAX_NAME)?;
         }
         let mut tx = self.0.pool.begin().await?;
         let state = locked_state(&mut tx, actor, run).await?;
@@ -238,7 +218,8 @@ pub(crate) async fn emit_state(
     live::emit(connection, run, LiveKind::State { state }).await
 }
 
-fn storable(text: &str) -> Result<(), LabError> {
+/// Refuses what Postgres cannot keep.
+pub(crate) fn storable(text: &str) -> Result<(), LabError> {
     if text.contains('\0') {
         return Err(LabError::Invalid(
             "A name holds a NUL character, which cannot be stored. Type it again.".to_owned(),
@@ -247,13 +228,51 @@ fn storable(text: &str) -> Result<(), LabError> {
     Ok(())
 }
 
+/// Refuses what is longer than is kept, in characters.
+pub(crate) fn fits(what: &str, text: &str, most: usize) -> Result<(), LabError> {
+    let length = text.chars().count();
+    if length > most {
+        return Err(LabError::Invalid(format!(
+            "{what}: {length} characters are more than the {most} that are kept. Shorten it."
+        )));
+    }
+    Ok(())
+}
+
+/// Ends a waiting run, or asks a running one to end. False if it is over. Its row
+/// must be locked.
+pub(crate) async fn cancel(
+    connection: &mut PgConnection,
+    run: RunId,
+    state: RunState,
+) -> Result<bool, LabError> {
+    match state {
+        RunState::Queued => {
+            end_queued(connection, run).await?;
+            emit_state(connection, run, RunState::Cancelled).await?;
+        }
+        RunState::Running => {
+            sqlx::query!(
+                "UPDATE runs SET cancel_requested_at = coalesce(cancel_requested_at, now())
+                 WHERE id = $1",
+                run.0
+            )
+            .execute(&mut *connection)
+            .await?;
+            emit_state(connection, run, RunState::Running).await?;
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
 async fn locked_state(
     connection: &mut PgConnection,
     actor: &Actor,
     run: RunId,
 ) -> Result<RunState, LabError> {
     let state = sqlx::query_scalar!(
-        "SELECT state FROM runs WHERE id = $1 AND team_id = $2 AND deleted_at IS NULL FOR UPDATE",
+        "SELECT state FROM runs WHERE id = $1 AND team_id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE",
         run.0,
         actor.team.0,
     )

@@ -4,7 +4,11 @@
 
 use std::fmt;
 
-use tokdyno_domain::{access::Forbidden, ids::RunId};
+use tokdyno_domain::{
+    access::Forbidden,
+    ids::{HostId, LaunchId, RunId},
+};
+use tokdyno_remote::RemoteError;
 
 /// Why the laboratory could not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +23,32 @@ pub enum LabError {
         "There is no comparison at this address. Copy the whole link again, or ask its sender."
     )]
     NoSuchComparison,
+    /// No such host, or it was removed.
+    #[error(
+        "There is no host {0}. It may have been removed, or the address was mistyped; the list of hosts shows what there is."
+    )]
+    NoSuchHost(HostId),
+    /// No profile of this name or number.
+    #[error(
+        "There is no profile {0}. It may have been renamed, or the address was mistyped; the list of profiles shows what there is."
+    )]
+    NoSuchProfile(String),
+    /// No such launch.
+    #[error(
+        "There is no launch {0}. The address may have been mistyped; the list of servers shows what there is."
+    )]
+    NoSuchLaunch(LaunchId),
+    /// The host did not do what was asked of it.
+    #[error(transparent)]
+    Host(#[from] RemoteError),
+    /// Another password was given.
+    #[error(
+        "This is not the operator's password. Try again; after a few failures one has to wait."
+    )]
+    WrongPassword,
+    /// Too many failures; the sentence says how long to wait.
+    #[error("{0}")]
+    TooMany(String),
     /// The actor's role does not reach.
     #[error(transparent)]
     Forbidden(#[from] Forbidden),
@@ -50,12 +80,19 @@ impl LabError {
     #[must_use]
     pub const fn status(&self) -> u16 {
         match self {
-            Self::NoSuchRun(_) | Self::NoSuchComparison => 404,
+            Self::WrongPassword => 401,
             Self::Forbidden(_) => 403,
+            Self::NoSuchRun(_)
+            | Self::NoSuchComparison
+            | Self::NoSuchHost(_)
+            | Self::NoSuchProfile(_)
+            | Self::NoSuchLaunch(_) => 404,
             Self::Invalid(_) => 422,
             Self::Conflict(_) | Self::LeaseLost => 409,
-            Self::DatabaseUnavailable => 503,
+            Self::TooMany(_) => 429,
             Self::Internal(_) => 500,
+            Self::Host(_) => 502,
+            Self::DatabaseUnavailable => 503,
         }
     }
 
@@ -74,6 +111,19 @@ impl From<sqlx::Error> for LabError {
         } else {
             Self::internal("asking the database", error)
         }
+    }
+}
+
+/// Was something to be stored a second time that may be there once? Then a conflict
+/// that says so; any other trouble as ever.
+pub(crate) fn taken(error: sqlx::Error, sentence: impl FnOnce() -> String) -> LabError {
+    let twice = error
+        .as_database_error()
+        .is_some_and(sqlx::error::DatabaseError::is_unique_violation);
+    if twice {
+        LabError::Conflict(sentence())
+    } else {
+        error.into()
     }
 }
 

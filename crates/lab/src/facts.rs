@@ -7,13 +7,17 @@ use time::OffsetDateTime;
 use tokdyno_domain::{
     access::Actor,
     analysis::{RunFacts, summarise},
+    effective::{EffectiveConfiguration, Stamp, Subject},
     engine::EngineKind,
-    ids::{ContentHash, RunId},
+    ids::{ContentHash, HostId, LaunchId, ProfileId, RunId},
     meter::{ClientInfo, Progress},
     run::RunState,
     source::Source,
     timestamp::Timestamp,
-    views::run::{AcceptanceView, RunFilter, RunSummary, StageView},
+    views::{
+        run::{AcceptanceView, RunFilter, RunSummary, StageView},
+        run_host::{ClientPlace, RunLaunch},
+    },
 };
 
 use crate::{LabError, stages};
@@ -41,6 +45,13 @@ struct SummaryRow {
     started_at: Option<OffsetDateTime>,
     finished_at: Option<OffsetDateTime>,
     metric_version: i32,
+    stamp: Option<Json<Stamp>>,
+    launch_id: Option<i64>,
+    host_id: Option<i64>,
+    host_name: Option<String>,
+    profile_id: Option<i64>,
+    profile_name: Option<String>,
+    revision: Option<i32>,
 }
 
 /// What a run's page needs beyond its facts.
@@ -49,11 +60,28 @@ pub(crate) struct Details {
     pub(crate) progress: Option<Progress>,
     pub(crate) recorded_requests: Vec<String>,
     pub(crate) environment: Vec<(String, String)>,
+    pub(crate) place: ClientPlace,
+    pub(crate) round_trip_ms: Option<f64>,
+    pub(crate) effective: Option<EffectiveConfiguration>,
 }
 
 impl SummaryRow {
-    fn summary(self) -> RunSummary {
+    fn launch(&mut self) -> Option<RunLaunch> {
+        Some(RunLaunch {
+            launch: LaunchId(self.launch_id?),
+            host: (HostId(self.host_id?), self.host_name.take()?),
+            profile: (
+                ProfileId(self.profile_id?),
+                self.profile_name.take()?,
+                stages::small(self.revision?.into()),
+            ),
+            stamp: self.stamp.take().map(|stamp| stamp.0),
+        })
+    }
+
+    fn summary(mut self) -> RunSummary {
         RunSummary {
+            launch: self.launch(),
             id: RunId(self.id),
             configuration: self.configuration,
             // The words are checked by the database.
@@ -106,25 +134,32 @@ async fn rows(pool: &PgPool, which: Which<'_>) -> Result<Vec<SummaryRow>, LabErr
     let filter = which.filter;
     Ok(sqlx::query_as!(
         SummaryRow,
-        r#"SELECT id, configuration, state, reason,
+        r#"SELECT runs.id, configuration, runs.state, reason,
                cancel_requested_at IS NOT NULL AS "cancel_requested!",
-               CASE WHEN state = 'queued' THEN (
+               CASE WHEN runs.state = 'queued' THEN (
                    SELECT count(*) FROM runs earlier
                    WHERE earlier.state = 'running'
                       OR (earlier.state = 'queued' AND earlier.id < runs.id)
                ) END AS queue_place,
-               source, engine, engine_version, model, hardware, endpoint_url,
+               source, runs.engine, runs.engine_version, model, hardware, endpoint_url,
                workload_name, workload_hash, workload_text,
-               created_at, started_at, finished_at, metric_version
+               runs.created_at, runs.started_at, finished_at, metric_version,
+               runs.effective -> 'stamp' AS "stamp: Json<Stamp>", runs.launch_id,
+               h.id AS "host_id?", h.name AS "host_name?", p.id AS "profile_id?",
+               p.name AS "profile_name?", r.number AS "revision?"
            FROM runs
-           WHERE team_id = $1 AND deleted_at IS NULL
-             AND ($2::bigint[] IS NULL OR id = ANY($2))
-             AND (NOT $3 OR state NOT IN ('queued', 'running'))
+           LEFT JOIN launches l ON l.id = runs.launch_id
+           LEFT JOIN hosts h ON h.id = l.host_id
+           LEFT JOIN profile_revisions r ON r.id = l.revision_id
+           LEFT JOIN profiles p ON p.id = r.profile_id
+           WHERE runs.team_id = $1 AND runs.deleted_at IS NULL
+             AND ($2::bigint[] IS NULL OR runs.id = ANY($2))
+             AND (NOT $3 OR runs.state NOT IN ('queued', 'running'))
              AND ($4 = '' OR strpos(lower(concat_ws(' ', configuration, model, endpoint_url,
-                 hardware)), lower($4)) > 0)
-             AND ($5::text IS NULL OR state = $5)
+                 hardware, h.name, p.name)), lower($4)) > 0)
+             AND ($5::text IS NULL OR runs.state = $5)
              AND ($6::text IS NULL OR source = $6)
-           ORDER BY id DESC LIMIT $7 OFFSET $8"#,
+           ORDER BY runs.id DESC LIMIT $7 OFFSET $8"#,
         which.actor.team.0,
         which.ids,
         which.over_only,
@@ -146,10 +181,14 @@ pub(crate) async fn page(
 ) -> Result<(Vec<RunSummary>, u32), LabError> {
     let total = sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!" FROM runs
-           WHERE team_id = $1 AND deleted_at IS NULL
+           LEFT JOIN launches l ON l.id = runs.launch_id
+           LEFT JOIN hosts h ON h.id = l.host_id
+           LEFT JOIN profile_revisions r ON r.id = l.revision_id
+           LEFT JOIN profiles p ON p.id = r.profile_id
+           WHERE runs.team_id = $1 AND runs.deleted_at IS NULL
              AND ($2 = '' OR strpos(lower(concat_ws(' ', configuration, model, endpoint_url,
-                 hardware)), lower($2)) > 0)
-             AND ($3::text IS NULL OR state = $3)
+                 hardware, h.name, p.name)), lower($2)) > 0)
+             AND ($3::text IS NULL OR runs.state = $3)
              AND ($4::text IS NULL OR source = $4)"#,
         actor.team.0,
         filter.text.trim().replace('\0', ""),
@@ -243,7 +282,8 @@ pub(crate) async fn details(
         r#"SELECT id, settings AS "settings: Json<BTreeMap<String, String>>",
                client AS "client: Json<ClientInfo>", tool_version,
                progress AS "progress: Json<Progress>", remarks, recorded_requests,
-               acceptance_text, acceptance_definition
+               acceptance_text, acceptance_definition, client_place, round_trip_ms,
+               effective AS "effective: Json<EffectiveConfiguration>"
            FROM runs WHERE id = ANY($1)"#,
         &ids
     )
@@ -257,7 +297,8 @@ pub(crate) async fn details(
             };
             let client = more.client.map(|client| client.0);
             let mut facts = row.facts(of_run.remove(&run.0).unwrap_or_default());
-            facts.settings = more.settings.0;
+            let effective = more.effective.map(|effective| effective.0);
+            facts.settings = settings(more.settings.0, effective.as_ref());
             facts.client = client
                 .as_ref()
                 .map(|client| client.host.clone())
@@ -271,9 +312,37 @@ pub(crate) async fn details(
                 progress: more.progress.filter(|_| running).map(|progress| progress.0),
                 recorded_requests: more.recorded_requests,
                 environment,
+                // The words are checked by the database.
+                place: ClientPlace::from_word(&more.client_place).unwrap_or_default(),
+                round_trip_ms: more.round_trip_ms,
+                effective,
             })
         })
         .collect()
+}
+
+/// The engine's own settings, and what a launch proved beside them: variables, which
+/// no engine tells, and arguments where the engine told none. So a comparison names
+/// every difference that is known.
+fn settings(
+    mut settings: BTreeMap<String, String>,
+    effective: Option<&EffectiveConfiguration>,
+) -> BTreeMap<String, String> {
+    let told = !settings.is_empty();
+    for item in effective.iter().flat_map(|effective| &effective.items) {
+        let wanted = match item.subject {
+            // Where a log is written is another place in each launch.
+            Subject::Variable => item.name != "NCCL_DEBUG_FILE",
+            Subject::Argument => !told,
+            _ => false,
+        };
+        if let Some(found) = item.found.as_ref().filter(|_| wanted) {
+            settings
+                .entry(item.name.clone())
+                .or_insert_with(|| found.clone());
+        }
+    }
+    settings
 }
 
 fn acceptance(text: Option<String>, definition: Option<String>) -> Option<AcceptanceView> {
@@ -312,4 +381,50 @@ fn environment(
     );
     line("Metric definitions", format!("version {metric_version}"));
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokdyno_domain::effective::{Finding, Item};
+
+    #[test]
+    fn what_a_launch_proved_stands_beside_what_the_engine_tells() {
+        let item = |subject, name: &str, found: Option<&str>| Item {
+            subject,
+            name: name.to_owned(),
+            asked: None,
+            found: found.map(str::to_owned),
+            finding: Finding::Passed,
+            read_from: String::new(),
+            remark: None,
+        };
+        let effective = EffectiveConfiguration::conclude(
+            Timestamp(0),
+            vec![
+                item(Subject::Variable, "NCCL_PROTO", Some("LL")),
+                item(Subject::Variable, "NCCL_ALGO", None),
+                item(Subject::Variable, "NCCL_DEBUG_FILE", Some("/launch-7/log")),
+                item(Subject::Argument, "--tp-size", Some("8")),
+                item(Subject::Hardware, "driver", Some("570")),
+            ],
+            None,
+            Vec::new(),
+        );
+        let names = |told: &[(&str, &str)]| -> Vec<String> {
+            let told = told
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect();
+            settings(told, Some(&effective)).into_keys().collect()
+        };
+        assert_eq!(names(&[]), ["--tp-size", "NCCL_PROTO"]);
+        assert_eq!(names(&[("tp_size", "8")]), ["NCCL_PROTO", "tp_size"]);
+        let kept = settings(
+            BTreeMap::from([("NCCL_PROTO".to_owned(), "told".to_owned())]),
+            Some(&effective),
+        );
+        assert_eq!(kept["NCCL_PROTO"], "told");
+        assert!(settings(BTreeMap::new(), None).is_empty());
+    }
 }

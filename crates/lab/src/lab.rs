@@ -7,7 +7,8 @@ use sqlx::{
     migrate::{MigrateError, Migrator},
     postgres::{PgConnectOptions, PgPoolOptions},
 };
-use tokdyno_domain::live::LiveEvent;
+use tokdyno_domain::live::{LaunchEvent, LiveEvent};
+use tokdyno_remote::RemoteConfig;
 use tokio::{sync::broadcast, task::JoinHandle};
 use uuid::Uuid;
 
@@ -34,6 +35,11 @@ pub struct LabConfig {
     pub key_file: Option<PathBuf>,
     /// The measuring program, `tokdyno-meter`.
     pub meter: PathBuf,
+    /// The same for hosts: a build that runs on other distributions too. None sends
+    /// [`Self::meter`].
+    pub host_meter: Option<PathBuf>,
+    /// How hosts are reached.
+    pub remote: RemoteConfig,
     /// Measurements at once in this process.
     pub parallel: u32,
 }
@@ -45,6 +51,7 @@ impl std::fmt::Debug for LabConfig {
             .field("data_dir", &self.data_dir)
             .field("key_file", &self.key_file)
             .field("meter", &self.meter)
+            .field("host_meter", &self.host_meter)
             .field("parallel", &self.parallel)
             .finish_non_exhaustive()
     }
@@ -61,6 +68,7 @@ pub(crate) struct Inner {
     pub(crate) config: LabConfig,
     pub(crate) key_file: KeyFile,
     pub(crate) live: broadcast::Sender<LiveEvent>,
+    pub(crate) launches: broadcast::Sender<LaunchEvent>,
     /// Large files are brought in one after another: each takes a good deal of
     /// memory, and several at once would leave no processor to the pages.
     pub(crate) importing: tokio::sync::Semaphore,
@@ -133,6 +141,7 @@ impl Lab {
             config,
             key_file,
             live: broadcast::channel(live::BACKLOG).0,
+            launches: broadcast::channel(live::BACKLOG).0,
             importing: tokio::sync::Semaphore::new(1),
             listener: std::sync::OnceLock::new(),
         }));

@@ -14,12 +14,25 @@ mod error;
 mod facts;
 mod files;
 mod founding;
+mod host_samples;
+mod hosts;
 mod lab;
+mod launch_commands;
+mod launch_log;
+mod launch_rows;
+mod launch_runs;
+mod launching;
 mod live;
+mod profile_rows;
+mod profiles;
 mod reads;
 mod requests;
+mod running_on;
 mod secrets;
+mod servers;
+mod sign_in;
 mod stages;
+mod steps;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -27,9 +40,12 @@ mod tests;
 mod traces;
 mod worker;
 
+pub use audit::acting_from;
 pub use comparisons::{Artefacts, StoredComparison};
 pub use error::LabError;
 pub use files::Imported;
 pub use lab::{Lab, LabConfig, MIGRATOR};
+pub use launch_log::LogFile;
 pub use reads::FailureGroup;
+pub use sign_in::{MAX_PASSWORD, MIN_PASSWORD, SESSION, SessionToken};
 pub use worker::WorkerHandle;

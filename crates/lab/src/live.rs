@@ -11,12 +11,12 @@ use time::OffsetDateTime;
 use tokdyno_domain::{
     access::{Actor, Capability, authorise},
     ids::RunId,
-    live::{LiveEvent, LiveKind},
+    live::{LaunchEvent, LiveEvent, LiveKind},
     meter::Progress,
 };
 use tokio::sync::broadcast;
 
-use crate::{Lab, LabError, lab::Inner};
+use crate::{Lab, LabError, lab::Inner, launching};
 
 const CHANNEL: &str = "tokdyno_live";
 /// Events that a slow page may lag behind before it is told that it missed some.
@@ -138,35 +138,44 @@ pub(crate) async fn announce(
 pub(crate) async fn listen(lab: Weak<Inner>) {
     let mut heard_until: Option<OffsetDateTime> = None;
     loop {
-        let Some((pool, sender)) = lab
-            .upgrade()
-            .map(|inner| (inner.pool.clone(), inner.live.clone()))
-        else {
+        let Some((pool, heard)) = lab.upgrade().map(|inner| {
+            let heard = Heard {
+                runs: inner.live.clone(),
+                launches: inner.launches.clone(),
+            };
+            (inner.pool.clone(), heard)
+        }) else {
             return;
         };
-        if let Err(error) = listen_once(&pool, &sender, &mut heard_until).await {
+        if let Err(error) = listen_once(&pool, &heard, &mut heard_until).await {
             tracing::debug!(%error, "listening for events was interrupted");
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }
 
+/// Where what was heard is told on.
+struct Heard {
+    runs: broadcast::Sender<LiveEvent>,
+    launches: broadcast::Sender<LaunchEvent>,
+}
+
 async fn listen_once(
     pool: &PgPool,
-    sender: &broadcast::Sender<LiveEvent>,
+    heard: &Heard,
     heard_until: &mut Option<OffsetDateTime>,
 ) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(pool).await?;
     // A lost connection must come back here, so that what was missed is read.
     listener.eager_reconnect(false);
-    listener.listen(CHANNEL).await?;
+    listener.listen_all([CHANNEL, launching::CHANNEL]).await?;
     let now = sqlx::query_scalar!(r#"SELECT now() AS "now!""#)
         .fetch_one(pool)
         .await?;
     if let Some(since) = *heard_until {
         for event in since_then(pool, since).await? {
             // Nobody listening is no fault.
-            let _ = sender.send(event);
+            let _ = heard.runs.send(event);
         }
     }
     *heard_until = Some(now);
@@ -174,8 +183,8 @@ async fn listen_once(
     clock.tick().await;
     loop {
         tokio::select! {
-            heard = listener.try_recv() => match heard? {
-                Some(notification) => tell(sender, &notification),
+            news = listener.try_recv() => match news? {
+                Some(notification) => tell(heard, &notification),
                 None => return Ok(()),
             },
             // Moves the mark on, so that a gap is read from shortly before it.
@@ -188,12 +197,15 @@ async fn listen_once(
     }
 }
 
-fn tell(sender: &broadcast::Sender<LiveEvent>, notification: &PgNotification) {
-    match serde_json::from_str(notification.payload()) {
-        Ok(event) => {
-            let _ = sender.send(event);
-        }
-        Err(error) => tracing::warn!(%error, "an announcement could not be read"),
+fn tell(heard: &Heard, notification: &PgNotification) {
+    let text = notification.payload();
+    let told = if notification.channel() == launching::CHANNEL {
+        serde_json::from_str(text).map(|event| heard.launches.send(event).is_ok())
+    } else {
+        serde_json::from_str(text).map(|event| heard.runs.send(event).is_ok())
+    };
+    if let Err(error) = told {
+        tracing::warn!(%error, "an announcement could not be read");
     }
 }
 

@@ -10,6 +10,7 @@ use tokdyno_domain::{
         board::{BoardFilter, BoardView},
         compare::{CompareQuery, CompareView},
         run::{RecordPage, RunFilter, RunPage, RunView},
+        run_host::RunHost,
     },
 };
 
@@ -89,9 +90,26 @@ impl Lab {
             progress,
             recorded_requests,
             environment,
+            place,
+            round_trip_ms,
+            effective,
         } = details;
         let records = requests::count(&self.0.pool, run).await?;
         let points = self.points(run, records).await?;
+        let host = match facts.summary.launch.clone() {
+            Some(launch) => {
+                let (charts, flags) = self.host_meanwhile(&facts.summary).await?;
+                Some(RunHost {
+                    launch,
+                    place,
+                    round_trip_ms,
+                    effective,
+                    charts,
+                    flags,
+                })
+            }
+            None => None,
+        };
         Ok(RunView {
             summary: summarise(&facts),
             progress,
@@ -104,6 +122,7 @@ impl Lab {
             settings: facts.settings.into_iter().collect(),
             environment,
             records,
+            host,
         })
     }
 

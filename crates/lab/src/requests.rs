@@ -5,13 +5,14 @@ use std::collections::HashMap;
 
 use sqlx::{PgConnection, PgPool};
 use tokdyno_domain::{
+    access::{Actor, Capability, authorise},
     ids::RunId,
     metrics::Traced,
     record::{ChunkTrace, Failure, FailureKind, RequestRecord, TokenCount},
 };
 
 use crate::{
-    LabError,
+    Lab, LabError,
     clean::{self, big},
     stages::{small, unsigned},
     traces,
@@ -271,6 +272,52 @@ pub(crate) async fn read(
     .fetch_all(connection)
     .await?;
     Ok(rows.into_iter().map(Row::record).collect())
+}
+
+/// The requests after one (stage, seq), in their order, at most [`ROWS`]. Reading on
+/// from the last one costs the same however many come before, unlike an offset.
+async fn after(
+    connection: &mut PgConnection,
+    run: RunId,
+    (stage, seq): (i64, i64),
+) -> Result<Vec<RequestRecord>, LabError> {
+    let rows = sqlx::query_as!(
+        Row,
+        "SELECT stage, seq, prompt, sent_ns, connect_ns, headers_ns, ttft_ns, first_answer_ns,
+             e2el_ns, end_ns, prompt_tokens, completion_tokens, first_chunk_tokens,
+             cached_tokens, reasoning_tokens, chunks, coalesced_chunks, counted_by_chunk,
+             done_seen, simulated, finish_reason, failure_kind, failure_message,
+             failure_http_status
+         FROM requests WHERE run_id = $1 AND (stage, seq) > ($2, $3)
+         ORDER BY stage, seq LIMIT $4",
+        run.0,
+        stage,
+        seq,
+        big(ROWS as u64),
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.into_iter().map(Row::record).collect())
+}
+
+impl Lab {
+    /// The requests of a run after one (stage, seq), or from the first, some thousand
+    /// at a time; empty after the last. For whoever reads all of them.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchRun`], [`LabError::Forbidden`], [`LabError::DatabaseUnavailable`].
+    pub async fn records_after(
+        &self,
+        actor: &Actor,
+        run: RunId,
+        last: Option<(u32, u32)>,
+    ) -> Result<Vec<RequestRecord>, LabError> {
+        authorise(actor, Capability::Read)?;
+        self.must_exist(actor, run).await?;
+        let last = last.map_or((-1, -1), |(stage, seq)| (stage.into(), seq.into()));
+        let mut connection = self.0.pool.acquire().await?;
+        after(&mut connection, run, last).await
+    }
 }
 
 /// All requests of a run (or of one of its stages) with their chunk times.

@@ -1,6 +1,8 @@
 //! What the tests share: a small workload, what a meter writes of it, and a
 //! server that answers who it is.
 
+pub(crate) mod launches;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -26,6 +28,7 @@ use tokdyno_domain::{
     },
     workload::{LoadLevel, StageKind, StagePlan, StageSize, Workload},
 };
+use tokdyno_remote::RemoteConfig;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -52,6 +55,8 @@ pub(crate) fn config(data_dir: &Path) -> LabConfig {
         data_dir: data_dir.to_owned(),
         key_file: None,
         meter: meter(),
+        host_meter: None,
+        remote: RemoteConfig::new("tokdyno-agent".into()),
         parallel: 1,
     }
 }

@@ -190,6 +190,14 @@ async fn a_file_is_imported_once_and_exported_as_it_came(pool: PgPool) {
     let page = lab.records(ME, first.run, 0).await.expect("records");
     assert_eq!(page.total, 6);
     assert_eq!(page.records[5], file.stages[1].records[3].record);
+    // Read on from any request: the rest in the same order, and nothing after the last.
+    for (read, record) in page.records.iter().enumerate() {
+        let last = Some((record.stage, record.seq));
+        let rest = lab.records_after(ME, first.run, last).await.expect("rest");
+        assert_eq!(rest, page.records[read + 1..], "after {last:?}");
+    }
+    let all = lab.records_after(ME, first.run, None).await.expect("all");
+    assert_eq!(all, page.records);
     assert!(
         lab.records(ME, first.run, 1)
             .await

@@ -1,13 +1,15 @@
 //! The worker: takes runs from the queue, drives their meters, and brings in
 //! what dead workers left behind. Several may share one database.
 
-mod drive;
+pub(crate) mod drive;
 pub(crate) mod ingest;
-mod instance;
+pub(crate) mod instance;
 pub(crate) mod lease;
 mod meter;
-mod patience;
+pub(crate) mod patience;
+mod place;
 mod recover;
+mod sampling;
 pub(crate) mod spool;
 #[cfg(test)]
 mod tests;
@@ -34,7 +36,10 @@ use self::{
     recover::Why,
     spool::SpoolFolder,
 };
-use crate::{Lab, LabError};
+use crate::{
+    Lab, LabError,
+    launching::{Launcher, Patience},
+};
 
 /// How often the queue is looked at although nothing was announced.
 const LOOK: Duration = Duration::from_secs(2);
@@ -45,15 +50,18 @@ const COLLECT: Duration = Duration::from_secs(60);
 #[must_use = "the worker stops when its handle is dropped"]
 pub struct WorkerHandle {
     stop: watch::Sender<bool>,
-    task: JoinHandle<()>,
+    runs: JoinHandle<()>,
+    launches: JoinHandle<()>,
 }
 
 impl WorkerHandle {
     /// Stops the meters, stores what they delivered and ends the worker: within
-    /// about ten seconds, or twenty-five if the database is away.
+    /// about ten seconds, or twenty-five if the database is away. What was launched
+    /// on hosts goes on running.
     pub async fn shutdown(mut self) {
         self.tell();
-        if let Err(error) = (&mut self.task).await {
+        let ended = tokio::join!(&mut self.runs, &mut self.launches);
+        for error in [ended.0, ended.1].into_iter().filter_map(Result::err) {
             tracing::error!(%error, "the worker ended in disorder");
         }
     }
@@ -73,14 +81,25 @@ impl Drop for WorkerHandle {
 impl Lab {
     /// Starts the worker of this process.
     pub fn start_worker(&self) -> WorkerHandle {
+        self.start_worker_with(Patience::default())
+    }
+
+    /// The same with other time-outs of launches.
+    pub(crate) fn start_worker_with(&self, patience: Patience) -> WorkerHandle {
         let (stop, stopped) = watch::channel(false);
         let worker = Arc::new(Worker {
             lab: self.clone(),
             instance: Instance::open(&self.0.config.data_dir),
             driven: Mutex::default(),
         });
-        let task = tokio::spawn(worker.work(stopped));
-        WorkerHandle { stop, task }
+        let launcher = Launcher::new(self, worker.instance.id, patience);
+        let launches = tokio::spawn(launcher.work(stopped.clone()));
+        let runs = tokio::spawn(worker.work(stopped));
+        WorkerHandle {
+            stop,
+            runs,
+            launches,
+        }
     }
 }
 

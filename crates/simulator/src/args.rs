@@ -1,13 +1,17 @@
-//! The command line: `simulate vllm …` and `simulate sglang …`.
+//! The command line: `simulate vllm …`, `simulate sglang …`, `simulate nvidia-smi …`.
 
-use std::{collections::BTreeMap, future::Future, io::Write as _};
+use std::{collections::BTreeMap, future::Future, io::Write as _, process::ExitCode};
 
 use anyhow::Context as _;
+use rustix::process::{Signal, getpid, kill_process};
 
 use crate::{
     config::{Engine, SimConfig},
     flags::{FlagError, USAGE_EXIT_CODE},
-    server::Simulator,
+    life::{self, Ending, Failed},
+    nccl, nvidia_smi,
+    stop::{Stop, stop_signal},
+    worker::{self, WorkerArgs},
 };
 
 /// Start a stand-in engine: it looks like vLLM or SGLang and generates nothing.
@@ -15,24 +19,31 @@ use crate::{
 pub struct SimulateArgs {
     /// Which engine to stand in for, then that engine's own arguments.
     #[command(subcommand)]
-    pub engine: SimulateEngine,
+    pub command: SimulateCommand,
 }
 
-/// Which engine, with its own arguments and the stand-in's (`--sim-…`).
+/// What to stand in for, with its own arguments.
 #[derive(Debug, Clone, clap::Subcommand)]
-pub enum SimulateEngine {
+pub enum SimulateCommand {
     /// Looks like `vllm serve`.
     #[command(disable_help_flag = true)]
-    Vllm(EngineArgs),
+    Vllm(OwnArgs),
     /// Looks like `sglang.launch_server`.
     #[command(disable_help_flag = true)]
-    Sglang(EngineArgs),
+    Sglang(OwnArgs),
+    /// Answers as `nvidia-smi` would about the simulated GPUs that
+    /// TOKDYNO_SIM_GPUS describes.
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    NvidiaSmi(OwnArgs),
+    /// A worker process of an engine.
+    #[command(hide = true)]
+    Worker(WorkerArgs),
 }
 
-/// Arguments that are read as the engine would read them.
+/// Arguments that are read as the real program would read them.
 #[derive(Debug, Clone, clap::Args)]
-pub struct EngineArgs {
-    /// The engine's flags, and those of the stand-in, which begin with --sim-.
+pub struct OwnArgs {
+    /// The program's flags; those of the stand-in engine itself begin with --sim-.
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -59,81 +70,88 @@ Flags are those of the real engine; unknown ones are refused with exit code 2. B
                             refuse-continuous-usage, no-done, not-stream, bad-json, empty
   --sim-log FILE            write true send times, one JSON object a line
   --sim-engine-version V    the version it says it is
-NCCL_* are read from the environment and have an effect, as in docs/simulator.md.
+  --sim-resolve NAME=VALUE  report VALUE for an argument, whatever was asked; may be repeated
+  --sim-startup-ms N        time from the start until it is ready (default 0)
+  --sim-start-fault KIND    fail at the start: oom, vllm-memory, sglang-memory, nccl-hang,
+                            nccl-error, arch, crash, worker-died, no-ready, wrong-model,
+                            die-after:MS
+  --sim-children N          N worker processes, in the same process group
+  --sim-ignore-term         go on after SIGTERM and SIGINT
+TOKDYNO_SIM_GPUS names a folder that describes simulated GPUs. NCCL_* are read from the environment and have an effect, as in docs/simulator.md.
 ";
 
-impl SimulateArgs {
-    /// The configuration for these arguments in this environment.
-    ///
-    /// # Errors
-    /// What the engine would refuse.
-    pub fn config(&self, env: BTreeMap<String, String>) -> Result<SimConfig, FlagError> {
-        let (engine, args) = self.parts();
-        SimConfig::parse(engine, args, env)
+/// Does what the command line asks, until it is done or stopped by a signal.
+#[must_use]
+pub fn run(args: SimulateArgs) -> ExitCode {
+    if let SimulateCommand::NvidiaSmi(OwnArgs { args }) = &args.command {
+        return nvidia_smi::run(args);
     }
-
-    fn parts(&self) -> (Engine, &[String]) {
-        match &self.engine {
-            SimulateEngine::Vllm(args) => (Engine::Vllm, &args.args),
-            SimulateEngine::Sglang(args) => (Engine::Sglang, &args.args),
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!(
+                "tokdyno: The program could not be started ({error}). Look at the machine's limits on processes and memory."
+            );
+            return ExitCode::FAILURE;
         }
+    };
+    let (engine, words) = match args.command {
+        SimulateCommand::Vllm(words) => (Engine::Vllm, words.args),
+        SimulateCommand::Sglang(words) => (Engine::Sglang, words.args),
+        SimulateCommand::Worker(worker) => return runtime.block_on(worker::work(worker)),
+        SimulateCommand::NvidiaSmi(words) => return nvidia_smi::run(&words.args),
+    };
+    let by_kill = match runtime.block_on(serve(engine, &words, stop_signal())) {
+        Ok(Ending::Exit) => return ExitCode::SUCCESS,
+        Ok(Ending::Kill) => true,
+        Err(error) => {
+            eprintln!("tokdyno: {error:#}");
+            if !error
+                .downcast_ref::<Failed>()
+                .is_some_and(|failed| failed.by_kill)
+            {
+                return ExitCode::from(exit_code(&error));
+            }
+            true
+        }
+    };
+    if by_kill {
+        // It cannot fail: a process may always signal itself.
+        let _ = kill_process(getpid(), Signal::KILL);
     }
+    ExitCode::FAILURE
 }
 
-/// Runs a stand-in until `shutdown` is done. Prints its address on standard
-/// output, and then lines as an engine logs them.
+/// Runs a stand-in until `stop` is done. Prints its address on standard output,
+/// and what an engine logs on standard error.
 ///
 /// # Errors
-/// An unknown flag (see [`exit_code`]), or a stand-in that does not start.
-pub async fn serve(
-    args: SimulateArgs,
-    shutdown: impl Future<Output = ()> + Send,
-) -> anyhow::Result<()> {
-    let (engine, words) = args.parts();
+/// An unknown flag (see [`exit_code`]), or a stand-in that does not start or fails.
+async fn serve(
+    engine: Engine,
+    words: &[String],
+    stop: impl Future<Output = Stop>,
+) -> anyhow::Result<Ending> {
     if words.iter().any(|word| word == "--help" || word == "-h") {
         print(HELP)?;
-        return Ok(());
+        return Ok(Ending::Exit);
     }
-    let env = std::env::vars_os()
+    let env: BTreeMap<String, String> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
-    let config = args.config(env)?;
-    let seed = config.sim.seed;
-    let ready = ready_lines(&config);
-    let simulator = Simulator::spawn_with_log(config)
-        .await
-        .context("The stand-in engine did not start")?;
-    print(&format!(
-        "Tokdyno stand-in (simulated) listening on {}\n[simulated] {engine} stand-in, seed {seed}\n{ready}",
-        simulator.url()
-    ))?;
-    shutdown.await;
-    simulator.stop().await;
-    Ok(())
+    let conf = nccl::read_conf(&env);
+    let mut config = SimConfig::parse(engine, words, env)?;
+    config.add_nccl_conf(conf);
+    life::live(config, stop).await
 }
 
 /// The exit code for an error of [`serve`]: 2 for a command line that the engine
 /// would refuse, 1 otherwise.
-#[must_use]
-pub fn exit_code(error: &anyhow::Error) -> u8 {
+fn exit_code(error: &anyhow::Error) -> u8 {
     if error.downcast_ref::<FlagError>().is_some() {
         USAGE_EXIT_CODE
     } else {
         1
-    }
-}
-
-/// What the engine logs when it is ready, marked.
-fn ready_lines(config: &SimConfig) -> String {
-    match config.engine {
-        Engine::Vllm => "[simulated] Application startup complete.\n".to_owned(),
-        Engine::Sglang => format!(
-            "[simulated] max_total_num_tokens={}, max_running_requests={}, context_len={}\n\
-             [simulated] The server is fired up and ready to roll!\n",
-            crate::stats::CACHE_TOKENS,
-            config.max_running,
-            config.max_model_len
-        ),
     }
 }
 
@@ -146,7 +164,7 @@ fn print(text: &str) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::{CommandFactory as _, Parser, Subcommand};
 
     use super::*;
 
@@ -158,7 +176,15 @@ mod tests {
 
     fn config(words: &[&str]) -> Result<SimConfig, FlagError> {
         let cli = Cli::try_parse_from([&["x"], words].concat()).expect("clap leaves it to us");
-        cli.simulate.config(BTreeMap::new())
+        match cli.simulate.command {
+            SimulateCommand::Vllm(own) => {
+                SimConfig::parse(Engine::Vllm, &own.args, BTreeMap::new())
+            }
+            SimulateCommand::Sglang(own) => {
+                SimConfig::parse(Engine::Sglang, &own.args, BTreeMap::new())
+            }
+            other => panic!("no engine: {other:?}"),
+        }
     }
 
     #[test]
@@ -179,11 +205,54 @@ mod tests {
         assert_eq!(parsed.model_path, "/m");
     }
 
+    /// As the program `tokdyno` has it.
+    #[derive(Parser)]
+    #[command(version, propagate_version = true)]
+    struct Whole {
+        #[command(subcommand)]
+        command: WholeCommand,
+    }
+
+    #[derive(Subcommand)]
+    enum WholeCommand {
+        Simulate(SimulateArgs),
+    }
+
+    #[test]
+    fn it_fits_below_a_program_with_a_version() {
+        Whole::command().debug_assert();
+        let words = ["tokdyno", "simulate", "nvidia-smi", "--version"];
+        let WholeCommand::Simulate(simulate) = Whole::try_parse_from(words)
+            .expect("clap leaves it to us")
+            .command;
+        let SimulateCommand::NvidiaSmi(own) = simulate.command else {
+            panic!("another command")
+        };
+        assert_eq!(own.args, ["--version"]);
+    }
+
+    #[test]
+    fn nvidia_smis_flags_pass_through_clap_untouched() {
+        for flags in [
+            &["-L"][..],
+            &["--query-gpu=name", "--format=csv"],
+            &["topo", "-m"],
+            &["--version"],
+            &["-lms", "50"],
+        ] {
+            let words = [&["x", "nvidia-smi"], flags].concat();
+            let cli = Cli::try_parse_from(words).expect("clap leaves it to us");
+            let SimulateCommand::NvidiaSmi(own) = cli.simulate.command else {
+                panic!("another command")
+            };
+            assert_eq!(own.args, flags);
+        }
+    }
+
     #[tokio::test]
     async fn an_unknown_flag_ends_with_exit_code_2() {
-        let cli =
-            Cli::try_parse_from(["x", "vllm", "--no-such-flag"]).expect("clap leaves it to us");
-        let error = serve(cli.simulate, std::future::pending())
+        let words = ["--no-such-flag".to_owned()];
+        let error = serve(Engine::Vllm, &words, std::future::pending())
             .await
             .expect_err("a refusal");
         assert_eq!(exit_code(&error), 2);
@@ -193,5 +262,18 @@ mod tests {
                 .contains("unrecognized arguments: --no-such-flag")
         );
         assert_eq!(exit_code(&anyhow::anyhow!("other")), 1);
+    }
+
+    #[test]
+    fn help_names_every_flag_of_the_stand_in() {
+        for flag in crate::flags::sim_flags() {
+            assert!(HELP.contains(&format!("--{flag} ")), "{flag}");
+        }
+        for fault in crate::startup::StartFault::PLAIN {
+            assert!(HELP.contains(fault.word()), "{fault}");
+        }
+        for fault in crate::fault::FaultKind::ALL {
+            assert!(HELP.contains(fault.word()), "{}", fault.word());
+        }
     }
 }

@@ -1,19 +1,22 @@
 //! What a stand-in engine is to be: from its command line and environment.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::{
     acceptance::Drafter,
-    fault::Fault,
     flags::{self, FlagError, Parsed},
-    noise::Noise,
-    pacer::FixedPacing,
+    nccl,
+    options::{self, SimOptions},
+    resolved,
+    startup::StartFault,
 };
 
 /// Name of the model if the command line names none.
 pub const DEFAULT_MODEL: &str = "kimi-k2.5-int4";
+/// The name that is served under the start fault `wrong-model`.
+pub const WRONG_MODEL: &str = "some-other-model";
 /// Most requests at once under SGLang's speculation, unless told otherwise.
 pub const SPECULATIVE_CAP: u32 = 48;
 /// Most requests at once otherwise (computed from memory by real engines). Invented.
@@ -68,23 +71,6 @@ pub struct Speculation {
     pub drafted: u32,
 }
 
-/// The stand-in's own settings (`--sim-…`).
-#[derive(Debug, Clone, PartialEq)]
-pub struct SimOptions {
-    /// Seed of all that is random.
-    pub seed: u64,
-    /// Noise on the step time.
-    pub noise: Noise,
-    /// So many times faster than the model.
-    pub speed: f64,
-    /// Where true send times are written.
-    pub log: Option<PathBuf>,
-    /// Misbehaviour.
-    pub faults: Vec<Fault>,
-    /// Fixed times in place of the model.
-    pub fixed: Option<FixedPacing>,
-}
-
 /// A stand-in engine's configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimConfig {
@@ -130,6 +116,17 @@ pub struct SimConfig {
     pub log_interval: u64,
     /// The environment as far as an engine looks at it.
     pub env: BTreeMap<String, String>,
+    /// NCCL variables as they take effect: the environment, what the engine sets
+    /// itself, and what conf files add.
+    pub nccl: BTreeMap<String, String>,
+    /// GPUs that share a copy of the model.
+    pub tensor_parallel: u32,
+    /// Share of each GPU's memory that the engine takes.
+    pub memory_share: f64,
+    /// vLLM: how long running requests may take to end after SIGTERM.
+    pub shutdown_timeout: Duration,
+    /// The arguments as given, keys masked.
+    pub asked: Map<String, Value>,
     /// All arguments after defaults, flat, as SGLang reports them.
     pub resolved: Map<String, Value>,
     /// The command line as given, keys masked.
@@ -152,7 +149,11 @@ impl SimConfig {
     ) -> Result<Self, FlagError> {
         let parsed = flags::parse(engine, args)?;
         let model_path = model(engine, &parsed)?;
+        let sim = options::read(&parsed, engine)?;
         let served_names = match parsed.values.get("served-model-name") {
+            _ if sim.startup.fault == Some(StartFault::WrongModel) => {
+                vec![WRONG_MODEL.to_owned()]
+            }
             Some(names) if engine == Engine::Vllm => names.clone(),
             Some(names) => names.last().cloned().into_iter().collect(),
             None => vec![model_path.clone()],
@@ -172,6 +173,21 @@ impl SimConfig {
             DEFAULT_CAP
         };
         let env = filtered(env);
+        let (tp_flag, share_flag, default_share) = match engine {
+            Engine::Vllm => ("tensor-parallel-size", "gpu-memory-utilization", 0.92),
+            Engine::Sglang => ("tp-size", "mem-fraction-static", 0.88),
+        };
+        let what = "a share above 0 and up to 1";
+        let memory_share = parsed.number(share_flag, what)?.unwrap_or(default_share);
+        if !(memory_share > 0.0 && memory_share <= 1.0) {
+            return Err(bad(share_flag, &memory_share.to_string(), what));
+        }
+        let tensor_parallel = positive(&parsed, tp_flag, count)?.unwrap_or(1);
+        let what = "seconds from 0 to 86400";
+        let shutdown_timeout: f64 = parsed.number("shutdown-timeout", what)?.unwrap_or(0.0);
+        if !(0.0..=86_400.0).contains(&shutdown_timeout) {
+            return Err(bad("shutdown-timeout", &shutdown_timeout.to_string(), what));
+        }
         let mut config = Self {
             engine,
             version: parsed
@@ -205,15 +221,42 @@ impl SimConfig {
             force_usage: parsed.has("enable-force-include-usage")
                 || parsed.has("stream-response-default-include-usage"),
             log_interval: positive(&parsed, "decode-log-interval", count)?.map_or(40, u64::from),
+            nccl: nccl::in_environment(
+                engine,
+                &env,
+                parsed.has("enable-deterministic-inference") && tensor_parallel > 1,
+            ),
+            tensor_parallel,
+            memory_share,
+            shutdown_timeout: Duration::from_secs_f64(shutdown_timeout),
+            asked: resolved::asked(&parsed),
             resolved: Map::new(),
-            launch_command: masked_command(args),
-            sim: sim_options(&parsed)?,
+            launch_command: resolved::masked_command(args),
+            sim,
             env,
             model_path,
             served_names,
         };
-        config.resolved = resolved(&config, &parsed);
+        // The cap is real: an engine that resolves it otherwise keeps to it.
+        let cap_key = cap_flag.replace('-', "_");
+        for (name, value) in &config.sim.resolve {
+            if *name == cap_key {
+                let cap = value.as_u64().and_then(|cap| u32::try_from(cap).ok());
+                config.max_running = cap
+                    .filter(|cap| *cap > 0)
+                    .ok_or_else(|| bad("sim-resolve", &format!("{name}={value}"), count))?;
+            }
+        }
+        config.resolved = resolved::all(&config, &parsed);
         Ok(config)
+    }
+
+    /// Adds variables of conf files, which NCCL reads where neither the
+    /// environment nor the engine has set one.
+    pub fn add_nccl_conf(&mut self, conf: BTreeMap<String, String>) {
+        for (name, value) in conf {
+            self.nccl.entry(name).or_insert(value);
+        }
     }
 
     /// The first name it is served under.
@@ -262,14 +305,14 @@ fn model(engine: Engine, parsed: &Parsed) -> Result<String, FlagError> {
         .to_owned())
 }
 
-fn positive(parsed: &Parsed, name: &str, what: &str) -> Result<Option<u32>, FlagError> {
+pub(crate) fn positive(parsed: &Parsed, name: &str, what: &str) -> Result<Option<u32>, FlagError> {
     match parsed.number(name, what)? {
         Some(0) => Err(bad(name, "0", what)),
         other => Ok(other),
     }
 }
 
-fn bad(name: &str, value: &str, reason: &str) -> FlagError {
+pub(crate) fn bad(name: &str, value: &str, reason: &str) -> FlagError {
     FlagError::BadValue {
         flag: format!("--{name}"),
         value: value.to_owned(),
@@ -350,57 +393,6 @@ fn vllm_speculation(parsed: &Parsed) -> Result<Option<Speculation>, FlagError> {
     }))
 }
 
-fn sim_options(parsed: &Parsed) -> Result<SimOptions, FlagError> {
-    let share = |name: &str| -> Result<f64, FlagError> {
-        let what = "a percentage from 0 to 100";
-        let percent: f64 = parsed.number(name, what)?.unwrap_or(0.0);
-        if (0.0..=100.0).contains(&percent) {
-            Ok(percent / 100.0)
-        } else {
-            Err(bad(name, &percent.to_string(), what))
-        }
-    };
-    let milliseconds = |name: &str| -> Result<Option<f64>, FlagError> {
-        let what = "milliseconds from 0 to 600000";
-        match parsed.number::<f64>(name, what)? {
-            Some(ms) if !(0.0..=600_000.0).contains(&ms) => Err(bad(name, &ms.to_string(), what)),
-            other => Ok(other),
-        }
-    };
-    let what = "a factor from 0.001 to 10000";
-    let speed = parsed.number("sim-speed", what)?.unwrap_or(1.0);
-    if !(0.001..=10_000.0).contains(&speed) {
-        return Err(bad("sim-speed", &speed.to_string(), what));
-    }
-    let (step, ttft) = (milliseconds("sim-step-ms")?, milliseconds("sim-ttft-ms")?);
-    let fixed = step.or(ttft).map(|either| FixedPacing {
-        step_ms: step.unwrap_or(either),
-        ttft_ms: ttft.unwrap_or(either),
-    });
-    let mut faults = Vec::new();
-    for text in parsed.values.get("sim-fault").into_iter().flatten() {
-        faults.push(
-            text.parse().map_err(|error: crate::fault::BadFault| {
-                bad("sim-fault", text, &error.to_string())
-            })?,
-        );
-    }
-    Ok(SimOptions {
-        seed: parsed
-            .number("sim-seed", "a whole number from 0")?
-            .unwrap_or(0),
-        noise: Noise {
-            launch: share("sim-noise-launch")?,
-            repeat: share("sim-noise-repeat")?,
-            request: share("sim-noise-request")?,
-        },
-        speed,
-        log: parsed.last("sim-log").map(PathBuf::from),
-        faults,
-        fixed,
-    })
-}
-
 fn filtered(env: BTreeMap<String, String>) -> BTreeMap<String, String> {
     const PREFIXES: [&str; 5] = ["NCCL_", "VLLM_", "SGLANG_", "CUDA_", "TORCH"];
     env.into_iter()
@@ -408,76 +400,6 @@ fn filtered(env: BTreeMap<String, String>) -> BTreeMap<String, String> {
         // Variables may hold keys (VLLM_API_KEY); those are not kept.
         .filter(|(name, _)| !name.contains("KEY") && !name.contains("TOKEN"))
         .collect()
-}
-
-/// The command line with keys masked: it is shown to whoever asks.
-fn masked_command<S: AsRef<str>>(args: &[S]) -> String {
-    let mut mask_next = false;
-    let mut words = Vec::with_capacity(args.len());
-    for word in args.iter().map(AsRef::as_ref) {
-        let secret = |flag: &str| flag.contains("api-key") || flag.contains("api_key");
-        if std::mem::take(&mut mask_next) {
-            words.push("***".to_owned());
-        } else if let Some((flag, _)) = word.split_once('=').filter(|(flag, _)| secret(flag)) {
-            words.push(format!("{flag}=***"));
-        } else {
-            mask_next = word.starts_with('-') && secret(word);
-            words.push(word.to_owned());
-        }
-    }
-    words.join(" ")
-}
-
-fn resolved(config: &SimConfig, parsed: &Parsed) -> Map<String, Value> {
-    let mut all = match config.engine {
-        Engine::Sglang => flags::sglang_defaults(),
-        Engine::Vllm => Map::new(),
-    };
-    for (name, values) in &parsed.values {
-        if name.starts_with("sim-") || name.contains("api-key") {
-            continue;
-        }
-        let key = name.replace('-', "_");
-        let many = matches!(all.get(&key), Some(Value::Array(_))) || values.len() > 1;
-        let value = match values.last() {
-            None => Value::Bool(true),
-            Some(_) if many => values.iter().map(|value| typed(value)).collect(),
-            Some(value) => typed(value),
-        };
-        all.insert(key, value);
-    }
-    for name in &parsed.off {
-        all.insert(name.replace('-', "_"), Value::Bool(false));
-    }
-    if config.engine == Engine::Sglang {
-        all.insert("model_path".into(), json!(config.model_path));
-        if all.get("tokenizer_path").is_none_or(Value::is_null) {
-            all.insert("tokenizer_path".into(), json!(config.model_path));
-        }
-        all.insert("served_model_name".into(), json!(config.name()));
-        all.insert("host".into(), json!(config.host));
-        all.insert("port".into(), json!(config.port));
-        all.insert("max_running_requests".into(), json!(config.max_running));
-        if let Some(speculation) = config.speculation {
-            for (key, value) in [
-                ("speculative_num_steps", speculation.drafted),
-                ("speculative_eagle_topk", 1),
-                ("speculative_num_draft_tokens", speculation.drafted + 1),
-            ] {
-                if all.get(key).is_none_or(Value::is_null) || key.ends_with("draft_tokens") {
-                    all.insert(key.into(), json!(value));
-                }
-            }
-        }
-    }
-    all
-}
-
-fn typed(text: &str) -> Value {
-    match serde_json::from_str(text) {
-        Ok(value @ (Value::Number(_) | Value::Bool(_) | Value::Object(_))) => value,
-        _ => Value::String(text.to_owned()),
-    }
 }
 
 #[cfg(test)]
@@ -572,6 +494,11 @@ pub(crate) mod tests {
             ("--sim-fault", "explode"),
             ("--port", "70000"),
             ("--max-running-requests", "0"),
+            ("--sim-startup-ms", "-1"),
+            ("--sim-start-fault", "explode"),
+            ("--sim-resolve", "no-equals-sign"),
+            ("--sim-children", "1000"),
+            ("--mem-fraction-static", "0"),
         ] {
             let message = refused(Engine::Sglang, &[flag, value]);
             assert!(message.contains(flag), "{message}");

@@ -59,7 +59,8 @@ pub struct Parsed {
     /// Words that belong to no flag.
     pub positionals: Vec<String>,
     /// Values by the flag's full name without the leading dashes. A flag without
-    /// value has none; a repeated one has all.
+    /// value has none; of a repeated one the last counts, except for the stand-in's
+    /// own, which have all.
     pub values: BTreeMap<String, Vec<String>>,
     /// Switches that were turned off (`--no-…`).
     pub off: Vec<String>,
@@ -98,7 +99,7 @@ impl Parsed {
     }
 }
 
-const SIM_FLAGS: [(&str, Arity); 10] = [
+const SIM_FLAGS: [(&str, Arity); 15] = [
     ("sim-seed", Arity::One),
     ("sim-noise-launch", Arity::One),
     ("sim-noise-repeat", Arity::One),
@@ -109,7 +110,18 @@ const SIM_FLAGS: [(&str, Arity); 10] = [
     ("sim-step-ms", Arity::One),
     ("sim-ttft-ms", Arity::One),
     ("sim-engine-version", Arity::One),
+    ("sim-startup-ms", Arity::One),
+    ("sim-start-fault", Arity::One),
+    ("sim-resolve", Arity::One),
+    ("sim-children", Arity::One),
+    ("sim-ignore-term", Arity::None),
 ];
+
+/// The names of the stand-in's own flags.
+#[cfg(test)]
+pub(crate) fn sim_flags() -> impl Iterator<Item = &'static str> {
+    SIM_FLAGS.into_iter().map(|(name, _)| name)
+}
 
 const VLLM_SWITCHES: &str = "trust-remote-code enable-prefix-caching disable-custom-all-reduce \
     enforce-eager async-scheduling enable-prompt-tokens-details enable-per-request-metrics \
@@ -308,8 +320,9 @@ pub fn parse<S: AsRef<str>>(engine: Engine, args: &[S]) -> Result<Parsed, FlagEr
             && let Some(level) = word.strip_prefix("-O")
             && level.len() == 1
         {
-            let values = parsed.values.entry("optimization-level".to_owned());
-            values.or_default().push(level.to_owned());
+            parsed
+                .values
+                .insert("optimization-level".to_owned(), vec![level.to_owned()]);
             continue;
         }
         let (written, inline) = match word.split_once('=') {
@@ -346,7 +359,12 @@ pub fn parse<S: AsRef<str>>(engine: Engine, args: &[S]) -> Result<Parsed, FlagEr
             }
         };
         parsed.off.retain(|other| *other != name);
-        parsed.values.entry(name).or_default().extend(values);
+        if name.starts_with("sim-") {
+            parsed.values.entry(name).or_default().extend(values);
+        } else {
+            // As with argparse, the last of several holds.
+            parsed.values.insert(name, values);
+        }
     }
     if unknown.is_empty() {
         Ok(parsed)
@@ -400,6 +418,28 @@ mod tests {
         assert_eq!(parsed.values["served-model-name"], ["a", "b"]);
         assert_eq!(parsed.off, ["enable-prefix-caching"]);
         assert_eq!(parsed.last("speculative-config"), Some("{}"));
+    }
+
+    #[test]
+    fn of_a_repeated_flag_the_last_holds() {
+        let parsed = sglang(&["--tp-size", "4", "--tp", "8"]).expect("a command line");
+        assert_eq!(parsed.values["tp-size"], ["8"]);
+        let asked = crate::resolved::asked(&parsed);
+        assert_eq!(asked["tp_size"], serde_json::json!(8));
+        let many = [
+            "--served-model-name",
+            "a",
+            "b",
+            "--served-model-name=c",
+            "-O1",
+            "-O3",
+        ];
+        let parsed = vllm(&many).expect("a command line");
+        assert_eq!(parsed.values["served-model-name"], ["c"]);
+        assert_eq!(parsed.values["optimization-level"], ["3"]);
+        let faults = ["--sim-fault", "error500", "--sim-fault", "slow"];
+        let parsed = sglang(&faults).expect("a command line");
+        assert_eq!(parsed.values["sim-fault"].len(), 2);
     }
 
     #[test]

@@ -62,10 +62,10 @@ fn internal_state(config: &SimConfig, stats: &Stats) -> Map<String, Value> {
 }
 
 /// SGLang's `/server_info`: all resolved arguments, flat, and more.
-pub(crate) fn sglang_server_info(config: &SimConfig, stats: &Stats) -> Value {
+pub(crate) fn sglang_server_info(config: &SimConfig, stats: &Stats, status: &str) -> Value {
     let mut info = config.resolved.clone();
     info.insert("launch_command".into(), json!(config.launch_command));
-    info.insert("status".into(), json!("ready"));
+    info.insert("status".into(), json!(status));
     info.insert("max_total_num_tokens".into(), json!(CACHE_TOKENS));
     info.insert(
         "max_req_input_len".into(),
@@ -86,7 +86,7 @@ pub(crate) fn sglang_server_info(config: &SimConfig, stats: &Stats) -> Value {
 /// vLLM's `/server_info` (developers' mode), as text or as objects.
 pub(crate) fn vllm_server_info(config: &SimConfig, as_json: bool) -> Value {
     let given = |key: &str, default: Value| config.resolved.get(key).cloned().unwrap_or(default);
-    let settings = json!({
+    let mut settings = json!({
         "model_config": {
             "model": config.model_path, "served_model_name": config.served_names,
             "max_model_len": config.max_model_len, "trust_remote_code": given("trust_remote_code", json!(false)),
@@ -110,6 +110,17 @@ pub(crate) fn vllm_server_info(config: &SimConfig, as_json: bool) -> Value {
         "speculative_config": given("speculative_config", Value::Null),
         "compilation_config": given("compilation_config", json!({})),
     });
+    for section in settings
+        .as_object_mut()
+        .into_iter()
+        .flat_map(Map::values_mut)
+    {
+        for (name, value) in &config.sim.resolve {
+            if let Some(reported) = section.get_mut(name) {
+                *reported = value.clone();
+            }
+        }
+    }
     let pick = |prefix: &str| -> Map<String, Value> {
         config
             .env

@@ -193,7 +193,7 @@ impl StepModel {
             pinned_ms,
             pinned_batch: cap,
             comm,
-            factors: nccl_factors(&config.env),
+            factors: nccl_factors(&config.nccl),
             eager_ms: if config.eager { EAGER_MS } else { 0.0 },
             scale: 1.0 / config.sim.speed,
         }

@@ -5,7 +5,7 @@ use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU8, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -39,11 +39,32 @@ const UNLIMITED: u32 = 1024;
 /// Share of requests without `ignore_eos` that stop early. Invented.
 const EARLY_STOPS: f64 = 0.3;
 
+/// How far an engine that listens has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Phase {
+    Starting,
+    Ready,
+    Stopping,
+}
+
+impl Phase {
+    /// SGLang's word for it in server info.
+    const fn status(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::Stopping => "stopping",
+        }
+    }
+}
+
 /// What all connections share.
 pub(crate) struct State {
     pub(crate) config: Arc<SimConfig>,
     pub(crate) engine: EngineHandle,
     pub(crate) clock: Clock,
+    phase: AtomicU8,
     next_ticket: AtomicU64,
     cached: Mutex<HashSet<u64>>,
 }
@@ -84,13 +105,31 @@ impl Reply {
 }
 
 impl State {
-    pub(crate) fn new(config: Arc<SimConfig>, engine: EngineHandle, clock: Clock) -> Self {
+    pub(crate) fn new(
+        config: Arc<SimConfig>,
+        engine: EngineHandle,
+        clock: Clock,
+        phase: Phase,
+    ) -> Self {
         Self {
+            phase: AtomicU8::new(phase as u8),
             config,
             engine,
             clock,
             next_ticket: AtomicU64::new(0),
             cached: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::Relaxed);
+    }
+
+    fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Relaxed) {
+            0 => Phase::Starting,
+            1 => Phase::Ready,
+            _ => Phase::Stopping,
         }
     }
 
@@ -144,6 +183,12 @@ pub(crate) async fn answer(
         refusal
     } else {
         match (request.method.as_str(), request.path.as_str()) {
+            ("POST", "/v1/completions" | "/v1/chat/completions")
+                if state.phase() == Phase::Stopping =>
+            {
+                let message = "The server is shutting down and takes no more requests.";
+                unavailable(&state.config, message)
+            }
             ("POST", "/v1/completions") => {
                 return generate(state, connection, request, received, false).await;
             }
@@ -207,6 +252,10 @@ async fn other(state: &State, request: &Request) -> Reply {
     }
     let created = state.clock.unix_ns / 1_000_000_000;
     match path {
+        // Until SGLang has tried itself, and once it has been told to stop.
+        "/health" | "/ready" | "/health_generate" if state.phase() != Phase::Ready => {
+            Reply::empty(503)
+        }
         "/health" if vllm => Reply::empty(200),
         "/health"
             if config
@@ -238,7 +287,7 @@ async fn other(state: &State, request: &Request) -> Reply {
         }
         "/server_info" | "/get_server_info" => Reply::json(
             200,
-            &info::sglang_server_info(config, &state.engine.stats()),
+            &info::sglang_server_info(config, &state.engine.stats(), state.phase().status()),
         ),
         "/v1/loads" => {
             let stats = state.engine.stats();
@@ -385,7 +434,12 @@ async fn generate(
             trace,
         };
         if let Err(overloaded) = state.engine.submit(submission) {
-            return send(connection, request, &unavailable(config, &overloaded)).await;
+            return send(
+                connection,
+                request,
+                &unavailable(config, &overloaded.to_string()),
+            )
+            .await;
         }
         let over = tokio::select! {
             over = &mut ended => over.is_ok(),
@@ -570,14 +624,7 @@ async fn stall(connection: &mut Connection) -> std::io::Result<Then> {
     Ok(Then::Close)
 }
 
-fn unavailable(config: &SimConfig, overloaded: &crate::engine::Overloaded) -> Reply {
-    let message = overloaded.to_string();
-    let body = openai::error(
-        config.engine,
-        503,
-        "ServiceUnavailableError",
-        None,
-        &message,
-    );
+fn unavailable(config: &SimConfig, message: &str) -> Reply {
+    let body = openai::error(config.engine, 503, "ServiceUnavailableError", None, message);
     Reply::json(503, &body)
 }

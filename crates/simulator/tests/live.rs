@@ -446,6 +446,43 @@ async fn information_says_what_runs_and_that_it_is_simulated() {
 }
 
 #[tokio::test]
+async fn an_argument_can_be_resolved_otherwise_than_asked() {
+    let flags = [
+        "--port",
+        "0",
+        "--attention-backend",
+        "triton",
+        "--sim-resolve",
+        "attention_backend=flashinfer",
+        "--sim-resolve",
+        "max_running_requests=32",
+    ];
+    let sglang = start(Engine::Sglang, &flags, &[]).await;
+    let info = get_json(&sglang, "/server_info").await;
+    assert_eq!(info["attention_backend"], "flashinfer");
+    assert_eq!(info["max_running_requests"], 32);
+    let state = &info["internal_states"][0];
+    assert_eq!(state["effective_max_running_requests_per_dp"], 32);
+    assert_eq!(state["attention_backend"], "flashinfer");
+
+    let flags = [
+        "--port",
+        "0",
+        "-tp",
+        "8",
+        "--sim-resolve",
+        "gpu-memory-utilization=0.5",
+        "--sim-resolve=tensor_parallel_size=4",
+    ];
+    let env = [("VLLM_SERVER_DEV_MODE", "1")];
+    let vllm = start(Engine::Vllm, &flags, &env).await;
+    let info = get_json(&vllm, "/server_info?config_format=json").await;
+    let settings = &info["vllm_config"];
+    assert_eq!(settings["cache_config"]["gpu_memory_utilization"], 0.5);
+    assert_eq!(settings["parallel_config"]["tensor_parallel_size"], 4);
+}
+
+#[tokio::test]
 async fn sglangs_health_generates_a_token() {
     let simulator = fast(Engine::Sglang, &["--sim-speed", "100", "--enable-metrics"]).await;
     assert_eq!(get(&simulator, "/health").await.status(), StatusCode::OK);

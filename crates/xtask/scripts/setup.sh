@@ -67,6 +67,24 @@ need_rust() {
     fi
 }
 
+# Programs that are copied to hosts are linked statically. Without this they still run
+# where the C library is as new as here, so that is no reason to give up.
+want_static() {
+    local target
+    target=$(uname -m)-unknown-linux-musl
+    if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$target" ]; then
+        say "adding Rust's target $target, for programs that are copied to hosts"
+        if ! has rustup || ! rustup target add "$target"; then
+            say "the target $target cannot be had: hosts get the ordinary programs and need a C library as new as this machine's"
+            return
+        fi
+    fi
+    # A part of the meter is C. Debian's package brings headers that fit the target.
+    has musl-gcc || has "$(uname -m)-linux-musl-gcc" ||
+        (install "The C compiler for static programs" musl-tools) ||
+        say "without it the meter for hosts may not build statically"
+}
+
 need_rust_components() {
     local missing=
     cargo fmt --version >/dev/null 2>&1 || missing="rustfmt"
@@ -117,10 +135,17 @@ need_sshd() {
     [ -x /usr/sbin/sshd ] || has sshd || install "The SSH server" openssh-server
 }
 
+# Login shells that quote otherwise than POSIX: commands must pass through them too.
+need_shells() {
+    has tcsh || install "The shell tcsh" tcsh
+    has fish || install "The shell fish" fish
+}
+
 case "${1:-}" in
 run)
     need_c_compiler
     need_rust
+    want_static
     need_node "$oldest_node_run"
     need_npm app
     need_postgres run
@@ -129,12 +154,14 @@ test)
     need_c_compiler
     need_rust
     need_rust_components
+    want_static
     need_node "$oldest_node_test"
     need_npm app
     need_npm end2end
     need_postgres test
     need_chromium
     need_sshd
+    need_shells
     ;;
 *)
     die "Say what for: setup.sh run, or setup.sh test."

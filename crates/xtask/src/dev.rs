@@ -184,6 +184,8 @@ fn build_server() -> Result<()> {
         "tokdyno-server",
         "--package",
         "tokdyno-loadgen",
+        "--package",
+        "tokdyno-remote",
     ]))
 }
 

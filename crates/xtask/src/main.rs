@@ -4,6 +4,7 @@
 mod bench;
 mod commands;
 mod dev;
+mod hosts;
 mod sqlx_prepare;
 mod suite;
 mod test_db;
@@ -32,6 +33,8 @@ enum Task {
         #[arg(long, value_enum, default_value_t = web::Profile::Release)]
         profile: web::Profile,
     },
+    /// Build the programs that are copied to hosts into target/release/hosts.
+    Hosts,
     /// Run a command with DATABASE_URL naming a throwaway PostgreSQL.
     TestDb {
         /// The command and its arguments.
@@ -69,6 +72,7 @@ enum Task {
 fn main() -> ExitCode {
     let outcome = match Cli::parse().task {
         Task::Web { profile } => web::build(profile).map(|()| ExitCode::SUCCESS),
+        Task::Hosts => hosts::build().map(|()| ExitCode::SUCCESS),
         Task::TestDb { command } => test_db::run(&command),
         Task::SqlxPrepare { check } => sqlx_prepare::run(check).map(|()| ExitCode::SUCCESS),
         Task::Test { only } => suite::run(only.as_deref()),

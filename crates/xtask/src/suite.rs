@@ -7,7 +7,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::commands::{self, cargo, in_root, root, target_dir};
 use crate::test_db::ThrowawayDb;
-use crate::{sqlx_prepare, web};
+use crate::{hosts, sqlx_prepare, web};
+
+/// What tests use of the crates beside their own code: a real sshd.
+const TEST_FEATURES: [&str; 2] = ["--features", "tokdyno-remote/testing"];
 
 /// One part, and what one types to run it alone.
 struct Part {
@@ -110,14 +113,12 @@ fn format() -> Result<()> {
 }
 
 fn lint() -> Result<()> {
-    commands::run(cargo().args([
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "--deny",
-        "warnings",
-    ]))
+    commands::run(
+        cargo()
+            .args(["clippy", "--workspace", "--all-targets"])
+            .args(TEST_FEATURES)
+            .args(["--", "--deny", "warnings"]),
+    )
 }
 
 fn lint_browser() -> Result<()> {
@@ -136,7 +137,20 @@ fn lint_browser() -> Result<()> {
     ]))
 }
 
+/// The programs that tests start: cargo builds only a package's own for its tests.
+fn programs() -> Result<()> {
+    commands::run(
+        cargo()
+            .args(["build", "--workspace", "--bins", "--examples"])
+            // It runs just now, and no test starts it.
+            .args(["--exclude", "tokdyno-xtask"])
+            .args(TEST_FEATURES),
+    )
+}
+
 fn tests() -> Result<()> {
+    programs()?;
+    hosts::build_agent_for_tests()?;
     let database = ThrowawayDb::start()?;
     let mut command = cargo();
     if has_nextest() {
@@ -145,7 +159,15 @@ fn tests() -> Result<()> {
         // Doc tests are a part of their own.
         command.args(["test", "--workspace", "--lib", "--bins", "--tests"]);
     }
-    commands::run(command.env("DATABASE_URL", &database.url))
+    let built = target_dir().join("debug").canonicalize()?;
+    commands::run(
+        command
+            .args(TEST_FEATURES)
+            .env("DATABASE_URL", &database.url)
+            // Named, so that no test builds them anew while another one uses them.
+            .env("TOKDYNO_METER", built.join("tokdyno-meter"))
+            .env("TOKDYNO_AGENT", built.join("tokdyno-agent")),
+    )
 }
 
 fn has_nextest() -> bool {
@@ -168,7 +190,7 @@ fn bundle() -> Result<()> {
 }
 
 fn end_to_end() -> Result<()> {
-    commands::run(cargo().args(["build", "--workspace", "--bins"]))?;
+    programs()?;
     let playwright = root().join("end2end/node_modules/.bin/playwright");
     if !playwright.exists() {
         bail!("Playwright is not installed: run `crates/xtask/scripts/setup.sh test`");
@@ -180,6 +202,12 @@ fn end_to_end() -> Result<()> {
         .env(
             "TOKDYNO_BIN",
             target_dir().join("debug/tokdyno").canonicalize()?,
+        )
+        .env(
+            "TOKDYNO_TEST_SSHD",
+            target_dir()
+                .join("debug/examples/test_sshd")
+                .canonicalize()?,
         )
         // The program is to start its own database there.
         .env_remove("DATABASE_URL");

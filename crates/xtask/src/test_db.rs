@@ -37,7 +37,8 @@ impl ThrowawayDb {
             .tempdir()
             .context("no directory for a throwaway database")?
             .keep();
-        let mut holder = Command::new(std::env::current_exe()?)
+        // Not by its name: a build may have replaced this program's file meanwhile.
+        let mut holder = Command::new("/proc/self/exe")
             .arg("hold-db")
             .arg(&directory)
             .stdin(Stdio::piped())

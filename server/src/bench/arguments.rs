@@ -40,8 +40,12 @@ pub(crate) struct BenchArguments {
     #[arg(long, conflicts_with_all = ["concurrency", "quick", "preset"])]
     pub(crate) single_stream_only: bool,
 
-    /// Requests in flight, one stage for each number. Exactly these are measured;
-    /// without this option the single stream and C = 1, 8, 32, 128 are.
+    /// Do not measure the single stream, only the stages of concurrent requests.
+    #[arg(long, conflicts_with_all = ["single_stream_only", "quick", "preset"])]
+    pub(crate) no_single_stream: bool,
+
+    /// Requests in flight, one stage for each number, after the single stream.
+    /// Usually C = 1, 8, 32, 128.
     #[arg(long, value_name = "C,C,…", conflicts_with_all = ["quick", "preset"])]
     pub(crate) concurrency: Option<String>,
 
@@ -253,25 +257,22 @@ impl BenchArguments {
             (None, Some(seconds)) => Some(StageSize::Duration { seconds }),
             (None, None) => None,
         };
-        let single = LoadLevel {
-            kind: StageKind::SingleStream,
-            size: size.unwrap_or(StageSize::Requests {
-                requests: SINGLE_STREAM_REQUESTS,
-            }),
-        };
         if self.single_stream_only {
-            return Ok(vec![single]);
+            return Ok(vec![LoadLevel {
+                kind: StageKind::SingleStream,
+                size: size.unwrap_or(StageSize::Requests {
+                    requests: SINGLE_STREAM_REQUESTS,
+                }),
+            }]);
         }
-        match &self.concurrency {
-            Some(list) => Ok(Workload::levels(None, &parse_concurrencies(list)?, size)),
-            // A number or time of requests is meant for the concurrencies; the
-            // single stream needs few.
-            None => Ok(Workload::levels(
-                Some(SINGLE_STREAM_REQUESTS),
-                &CONCURRENCIES,
-                size,
-            )),
-        }
+        let concurrencies = match &self.concurrency {
+            Some(list) => parse_concurrencies(list)?,
+            None => CONCURRENCIES.to_vec(),
+        };
+        // A number or time of requests is meant for the concurrencies; the single
+        // stream needs few.
+        let single_stream = (!self.no_single_stream).then_some(SINGLE_STREAM_REQUESTS);
+        Ok(Workload::levels(single_stream, &concurrencies, size))
     }
 }
 
@@ -354,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_measured_and_nothing_else() {
+    fn the_single_stream_is_measured_unless_it_is_left_out() {
         assert_eq!(shape(&["--single-stream-only"]), levels(&[(0, "5")]));
         assert_eq!(
             shape(&["--single-stream-only", "--requests", "3"]),
@@ -362,11 +363,16 @@ mod tests {
         );
         assert_eq!(
             shape(&["--concurrency", "4,2", "--requests", "9"]),
-            levels(&[(4, "9"), (2, "9")])
+            levels(&[(0, "5"), (4, "9"), (2, "9")])
+        );
+        let alone = ["--no-single-stream", "--concurrency", "4"];
+        assert_eq!(
+            shape(&[&alone[..], &["--duration", "2.5"]].concat()),
+            levels(&[(4, "2.5 s")])
         );
         assert_eq!(
-            shape(&["--concurrency", "4", "--duration", "2.5"]),
-            levels(&[(4, "2.5 s")])
+            shape(&["--no-single-stream"]),
+            levels(&[(1, "4"), (8, "32"), (32, "128"), (128, "512")])
         );
         assert_eq!(
             shape(&["--duration", "2"])[0],
@@ -393,10 +399,12 @@ mod tests {
             (16, 2, Api::Chat)
         );
         for words in [
-            ["--quick", "--concurrency", "1"],
-            ["--quick", "--requests", "9"],
+            &["--quick", "--concurrency", "1"][..],
+            &["--quick", "--requests", "9"],
+            &["--quick", "--no-single-stream"],
+            &["--single-stream-only", "--no-single-stream"],
         ] {
-            let line = ["bench", "--url", "x"].iter().chain(&words);
+            let line = ["bench", "--url", "x"].iter().chain(words);
             assert!(Line::try_parse_from(line).is_err(), "{words:?}");
         }
     }

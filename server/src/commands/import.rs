@@ -7,12 +7,12 @@ use std::{
 };
 
 use tokdyno_domain::access::Actor;
-use tokdyno_lab::{Lab, LabConfig, LabError};
+use tokdyno_lab::{Lab, LabError};
 
 use crate::{
     cli::ImportArguments,
     data_dir,
-    database::{Database, DatabaseError},
+    database::{Database, DatabaseError, open_without_worker},
     logging,
     safety::body,
 };
@@ -63,15 +63,7 @@ async fn import_all(
     data_dir: PathBuf,
     files: &[PathBuf],
 ) -> Result<ExitCode, ImportError> {
-    let lab = Lab::open(LabConfig {
-        database_url: database.url.clone(),
-        data_dir,
-        key_file: None,
-        // No worker is started, so nothing is measured.
-        meter: PathBuf::new(),
-        parallel: 1,
-    })
-    .await?;
+    let lab = open_without_worker(database, data_dir).await?;
     let mut code = ExitCode::SUCCESS;
     for file in files {
         match import_one(&lab, file).await {

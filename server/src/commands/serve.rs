@@ -1,7 +1,7 @@
 //! `tokdyno serve`: the pages and the queue.
 //!
 //! Start: addresses are taken first (a taken port should not cost a minute), then
-//! the built files, the meter and the database are found, then the laboratory opens
+//! the built files, the programs it starts and the database are found, then the laboratory opens
 //! and the worker starts. Stop: no new requests, streams end, meters stop and what
 //! they finished is stored, then the private database stops.
 
@@ -11,6 +11,7 @@ use leptos::config::LeptosOptions;
 use tokdyno_app::Surface;
 use tokdyno_domain::{access::Actor, views::run::RunFilter};
 use tokdyno_lab::{Lab, LabConfig, LabError};
+use tokdyno_remote::RemoteConfig;
 use tokio::signal::unix::{SignalKind, signal};
 use url::Url;
 
@@ -18,7 +19,8 @@ use crate::{
     cli::ServeArguments,
     data_dir,
     database::{Database, DatabaseError},
-    logging, meter_path,
+    logging,
+    programs::{self, Programs},
     safety::{hosts::OwnNames, listen},
     web::{self, AssetStore, Ending, Listener, Site},
 };
@@ -35,7 +37,11 @@ pub(crate) enum ServeError {
     #[error(transparent)]
     Assets(#[from] web::AssetsError),
     #[error(transparent)]
-    Meter(#[from] meter_path::NoMeter),
+    Program(#[from] programs::NoProgram),
+    #[error(
+        "The SSH configuration {shown} is not there. Correct --ssh-config, or leave it out to use ~/.ssh/config."
+    )]
+    SshConfig { shown: String },
     #[error(transparent)]
     DataDir(#[from] data_dir::NoDataDir),
     #[error(transparent)]
@@ -68,7 +74,8 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), ServeError> {
         .transpose()?;
     let names = own_names(listener.address, arguments)?;
     let store = AssetStore::find(web::is_followed())?;
-    let meter = meter_path::find()?;
+    let programs = programs::find()?;
+    let remote = remote(&programs, arguments)?;
     let data_dir = data_dir::choose(arguments.store.data_dir.as_deref())?;
     let runtime = tokio::runtime::Runtime::new().map_err(ServeError::Runtime)?;
 
@@ -81,7 +88,9 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), ServeError> {
         database_url: database.url.clone(),
         data_dir: data_dir.clone(),
         key_file: None,
-        meter,
+        meter: programs.meter,
+        host_meter: programs.host_meter,
+        remote,
         parallel: arguments.parallel,
     };
     let started = Start {
@@ -102,6 +111,21 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), ServeError> {
     runtime.shutdown_background();
     database.stop();
     served
+}
+
+/// How hosts are reached.
+fn remote(programs: &Programs, arguments: &ServeArguments) -> Result<RemoteConfig, ServeError> {
+    let mut remote = RemoteConfig::new(programs.agent.clone());
+    remote.ssh.clone_from(&arguments.ssh);
+    if let Some(file) = &arguments.ssh_config {
+        if !file.is_file() {
+            return Err(ServeError::SshConfig {
+                shown: file.display().to_string(),
+            });
+        }
+        remote.ssh_config = Some(std::path::absolute(file).unwrap_or_else(|_| file.clone()));
+    }
+    Ok(remote)
 }
 
 fn own_names(address: SocketAddr, arguments: &ServeArguments) -> Result<OwnNames, ServeError> {
@@ -167,9 +191,9 @@ impl Start {
         let worker = lab.start_worker();
         let site = Site {
             lab,
-            actor: Actor::LOCAL,
             surface: Surface::Full,
             store: Arc::new(self.store),
+            behind_proxy: self.names.has_public(),
             ending: ending.clone(),
             options: LeptosOptions::builder().output_name("tokdyno").build(),
         };
@@ -180,7 +204,7 @@ impl Start {
         println!("{}", self.places);
         if !self.listener.address.ip().to_canonical().is_loopback() {
             println!(
-                "Others on the network can reach it, and nobody has to sign in (--trust-network)."
+                "Others on the network can reach it and may measure, read and delete (--trust-network). Launching needs the operator's password: `tokdyno set-password`."
             );
         }
 

@@ -37,6 +37,11 @@ pub(crate) struct OwnNames {
 pub(crate) struct BadPublicUrl(String);
 
 impl OwnNames {
+    /// Is there a public address, and so a proxy in front?
+    pub(crate) const fn has_public(&self) -> bool {
+        self.public.is_some()
+    }
+
     /// The names of a program that listens on this port.
     ///
     /// # Errors

@@ -1,118 +1,57 @@
 //! REST: `/api/v1/…`, for scripts. Described in `docs/rest-api.md`.
 
+mod audit;
+mod body;
+mod forms;
+mod hosts;
+mod launches;
+mod named;
+mod path;
+mod profiles;
+mod runs;
+
 use axum::{
-    Json,
-    body::Bytes,
-    extract::{FromRequestParts, Path, RawQuery, State, rejection::BytesRejection},
-    response::IntoResponse,
+    Json, Router,
+    response::{IntoResponse, Response},
+    routing::{get, post},
 };
-use http::{HeaderValue, StatusCode, header::LOCATION, request::Parts};
-use tokdyno_domain::{
-    chart::ChartSpec,
-    ids::RunId,
-    views::{
-        measure::NewRun,
-        run::{RunPage, RunView},
-    },
-};
+use http::{HeaderValue, StatusCode, header::LOCATION};
+use serde_json::Value;
 
-use super::{Problem, Site, query};
+use super::Site;
 
-/// The run that the path names.
-pub(crate) struct RunPath(RunId);
-
-impl<S: Send + Sync> FromRequestParts<S> for RunPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path(text) = Path::<String>::from_request_parts(parts, state)
-            .await
-            .map_err(|_| Problem::not_found())?;
-        text.parse().map(Self).map_err(|_| {
-            let shown: String = text.chars().take(40).collect();
-            Problem::new(
-                StatusCode::NOT_FOUND,
-                format!("`{shown}` is not a run's number. GET /api/v1/runs lists the runs."),
-            )
-        })
-    }
-}
-
-/// Stores a result file.
-pub(crate) async fn import(
-    State(site): State<Site>,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<impl IntoResponse, Problem> {
-    let imported = site.lab.import(&site.actor, &bytes(body)?).await?;
-    let status = if imported.already_there {
-        StatusCode::OK
-    } else {
-        StatusCode::CREATED
-    };
-    Ok((status, Json(imported)))
-}
-
-/// Lists runs, newest first.
-pub(crate) async fn runs(
-    State(site): State<Site>,
-    RawQuery(query): RawQuery,
-) -> Result<Json<RunPage>, Problem> {
-    let filter = query::runs(&query.unwrap_or_default())?;
-    Ok(Json(site.lab.runs(&site.actor, &filter).await?))
-}
-
-/// A run with its stages, levels and charts.
-pub(crate) async fn run(
-    State(site): State<Site>,
-    RunPath(run): RunPath,
-) -> Result<Json<RunView<ChartSpec>>, Problem> {
-    Ok(Json(site.lab.run(&site.actor, run).await?))
-}
-
-/// Queues a measurement.
-pub(crate) async fn queue(
-    State(site): State<Site>,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<impl IntoResponse, Problem> {
-    let new: NewRun = serde_json::from_slice(&bytes(body)?).map_err(|error| {
-        Problem::new(
-            StatusCode::BAD_REQUEST,
-            format!(
-                "The body is not the JSON of a measurement ({error}). docs/rest-api.md shows one."
-            ),
+/// Everything below `/api/v1/`.
+pub(super) fn routes() -> Router<Site> {
+    Router::new()
+        .route("/api/v1/import", post(runs::import))
+        .route("/api/v1/runs", get(runs::list).post(runs::queue))
+        .route("/api/v1/runs/{id}", get(runs::one))
+        .route("/api/v1/runs/{id}/cancel", post(runs::cancel))
+        .route("/api/v1/hosts", get(hosts::list).post(hosts::add))
+        .route("/api/v1/hosts/{id}", get(hosts::one))
+        .route("/api/v1/hosts/{id}/check", post(hosts::check))
+        .route("/api/v1/hosts/{id}/running", get(hosts::running))
+        .route("/api/v1/hosts/{id}/adopt", post(hosts::adopt))
+        .route("/api/v1/profiles", get(profiles::list).post(profiles::add))
+        .route("/api/v1/profiles/paste", post(profiles::paste))
+        .route("/api/v1/profiles/{name}", get(profiles::one))
+        .route(
+            "/api/v1/launches",
+            get(launches::list).post(launches::launch),
         )
-    })?;
-    let run = site.lab.queue_run(&site.actor, &new).await?;
-    let mut response =
-        (StatusCode::CREATED, Json(serde_json::json!({ "run": run }))).into_response();
-    if let Ok(location) = HeaderValue::from_str(&format!("/api/v1/runs/{run}")) {
+        .route("/api/v1/launches/{id}", get(launches::one))
+        .route("/api/v1/launches/{id}/stop", post(launches::stop))
+        .route("/api/v1/launches/{id}/measure", post(launches::measure))
+        .route("/api/v1/launches/{id}/restore", post(launches::restore))
+        .route("/api/v1/launches/{id}/log", get(launches::log))
+        .route("/api/v1/audit", get(audit::list))
+}
+
+/// 201 with where the new thing is.
+fn created(location: &str, body: Value) -> Response {
+    let mut response = (StatusCode::CREATED, Json(body)).into_response();
+    if let Ok(location) = HeaderValue::from_str(location) {
         response.headers_mut().insert(LOCATION, location);
     }
-    Ok(response)
-}
-
-/// Asks a run to stop.
-pub(crate) async fn cancel(
-    State(site): State<Site>,
-    RunPath(run): RunPath,
-) -> Result<impl IntoResponse, Problem> {
-    site.lab.cancel_run(&site.actor, run).await?;
-    Ok((
-        StatusCode::ACCEPTED,
-        Json(serde_json::json!({ "run": run })),
-    ))
-}
-
-fn bytes(body: Result<Bytes, BytesRejection>) -> Result<Bytes, Problem> {
-    body.map_err(|rejection| {
-        let status = rejection.status();
-        Problem::new(
-            status,
-            if status == StatusCode::PAYLOAD_TOO_LARGE {
-                "The body is larger than what is taken here. Bring a smaller file."
-            } else {
-                "The body did not arrive completely. Send it again."
-            },
-        )
-    })
+    response
 }

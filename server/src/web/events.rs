@@ -4,7 +4,10 @@
 //! runs. Each carries the id `run:seq`; a browser that comes back with the last one
 //! it saw (`Last-Event-ID`) first gets what it missed of that run. A reader that
 //! falls behind is cut off rather than given a stream with holes: its browser comes
-//! back by itself.
+//! back by itself. With `?launch=ID` or `?launches=all` it carries the news of
+//! launches instead.
+
+mod launches;
 
 use std::{convert::Infallible, time::Duration};
 
@@ -12,58 +15,98 @@ use axum::{
     extract::{Query, State, rejection::QueryRejection},
     response::sse::{Event, KeepAlive, Sse},
 };
-use futures::{Stream, StreamExt, stream};
+use futures::{Stream, StreamExt, stream, stream::BoxStream};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use tokdyno_domain::{
-    access::{Capability, authorise},
-    ids::RunId,
+    access::{Actor, Capability, authorise},
+    ids::{LaunchId, RunId},
     live::{LiveEvent, LiveKind},
 };
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
+use self::launches::All;
 use super::{Problem, Site};
+use crate::safety::who::Who;
 
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const COME_BACK_AFTER: Duration = Duration::from_secs(2);
 
+/// What is listened to; nothing means all runs.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Which {
     run: Option<RunId>,
+    launch: Option<LaunchId>,
+    launches: Option<All>,
 }
 
 pub(crate) async fn events(
     State(site): State<Site>,
+    who: Who,
     which: Result<Query<Which>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
-    authorise(&site.actor, Capability::Read)?;
-    let which = readable(which)?;
+    authorise(&who.actor, Capability::Read)?;
+    let news = match readable(which)? {
+        Which {
+            launch: None,
+            launches: None,
+            run,
+        } => of_runs(&site, &who.actor, run, &headers).await?,
+        Which { launch, .. } => of_launches(&site, &who.actor, launch).await?,
+    };
+    let greeting = stream::once(async { Event::default().retry(COME_BACK_AFTER).comment("open") });
+    let events = greeting.chain(news).take_until(site.ending.come()).map(Ok);
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
+}
+
+async fn of_runs(
+    site: &Site,
+    actor: &Actor,
+    run: Option<RunId>,
+    headers: &HeaderMap,
+) -> Result<BoxStream<'static, Event>, Problem> {
     // Subscribed before the past is read, so that nothing falls between the two.
-    let live = site.lab.live(&site.actor)?;
-    let seen = last_seen(&headers, which.run)?;
-    let past = match which.run {
+    let live = site.lab.live(actor)?;
+    let seen = last_seen(headers, run)?;
+    let past = match run {
         // Also refuses a run that is not there for this actor.
-        Some(run) => site.lab.events_after(&site.actor, run, seen).await?,
+        Some(run) => site.lab.events_after(actor, run, seen).await?,
         None => Vec::new(),
     };
     let reader = Reader {
-        run: which.run,
+        run,
         seen: seen.unwrap_or(0),
     };
-    let greeting = stream::once(async { Event::default().retry(COME_BACK_AFTER).comment("open") });
-    let events = greeting
-        .chain(following(reader, past, live))
-        .take_until(site.ending.come())
-        .map(Ok);
-    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
+    Ok(following(reader, past, live).boxed())
+}
+
+async fn of_launches(
+    site: &Site,
+    actor: &Actor,
+    launch: Option<LaunchId>,
+) -> Result<BoxStream<'static, Event>, Problem> {
+    let live = site.lab.hear_launches(actor)?;
+    let reader = match launch {
+        Some(launch) => {
+            // Also refuses a launch that is not there for this actor.
+            let view = site.lab.launch(actor, launch).await?;
+            launches::Reader::One {
+                launch,
+                state: view.summary.state,
+                brings_back: view.plan.restore.is_some(),
+            }
+        }
+        None => launches::Reader::of_all(),
+    };
+    Ok(launches::following(reader, live).boxed())
 }
 
 fn readable(which: Result<Query<Which>, QueryRejection>) -> Result<Which, Problem> {
     which.map(|Query(which)| which).map_err(|_| {
         Problem::new(
             StatusCode::BAD_REQUEST,
-            "The address does not read `/events?run=NUMBER`. Correct the number, or leave it out to hear of all runs.",
+            "The address does not read `/events?run=NUMBER`, `/events?launch=NUMBER` or `/events?launches=all`. Correct it, or leave the question out to hear of all runs.",
         )
     })
 }
@@ -203,6 +246,15 @@ mod tests {
             |address: &'static str| readable(Query::try_from_uri(&http::Uri::from_static(address)));
         assert_eq!(which("/events?run=7").expect("read").run, Some(RunId(7)));
         assert_eq!(which("/events").expect("read").run, None);
+        let launch = which("/events?launch=3").expect("read");
+        assert_eq!(launch.launch, Some(LaunchId(3)));
+        assert!(
+            which("/events?launches=all")
+                .expect("read")
+                .launches
+                .is_some()
+        );
+        assert!(which("/events?launches=some").is_err());
         let response = axum::response::IntoResponse::into_response(
             which("/events?run=abc").expect_err("no number"),
         );

@@ -8,16 +8,23 @@ mod records;
 mod stages;
 
 use axum::{
+    body::Body,
     extract::{Request, State},
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use futures::stream;
 use http::{
     HeaderMap, HeaderValue, Method, StatusCode,
     header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_NONE_MATCH},
 };
-use tokdyno_domain::{chart::ChartSpec, ids::ComparisonSlug};
+use tokdyno_domain::{
+    access::{Actor, Capability, authorise},
+    chart::ChartSpec,
+    ids::ComparisonSlug,
+};
 use tokdyno_figures::Theme;
+use tokdyno_lab::LabError;
 
 use self::address::{ChartFormat, Export, FrozenFormat};
 use super::{Problem, Site, query};
@@ -36,18 +43,20 @@ pub(crate) async fn intercept(State(site): State<Site>, request: Request, next: 
         return Problem::not_found().into_response();
     }
     let query = request.uri().query().unwrap_or_default();
-    answer(&site, export, query, request.headers())
+    let actor = request.extensions().get().copied().unwrap_or(Actor::GUEST);
+    answer(&site, &actor, export, query, request.headers())
         .await
         .unwrap_or_else(IntoResponse::into_response)
 }
 
 async fn answer(
     site: &Site,
+    actor: &Actor,
     export: Export,
     query: &str,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let (lab, actor) = (&site.lab, &site.actor);
+    let lab = &site.lab;
     match export {
         Export::RunJson(run) => {
             let file = lab.result_file(actor, run).await?;
@@ -60,8 +69,20 @@ async fn answer(
             Ok(Kind::Csv.file(&format!("tokdyno-run-{run}.csv"), csv))
         }
         Export::RecordsCsv(run) => {
-            let csv = records::csv(lab, actor, run).await?;
+            let csv = Body::from_stream(records::csv(lab, *actor, run).await?);
             Ok(Kind::Csv.file(&format!("tokdyno-run-{run}-records.csv"), csv))
+        }
+        Export::LaunchLog(launch) => {
+            // Engines write what they like into it.
+            authorise(actor, Capability::Launch)?;
+            let log = lab.launch_log_file(actor, launch).await?;
+            let bytes = stream::try_unfold(log, |mut log| async move {
+                Ok::<_, LabError>(log.next().await?.map(|bytes| (bytes, log)))
+            });
+            Ok(Kind::Bytes.file(
+                &format!("tokdyno-launch-{launch}.log"),
+                Body::from_stream(bytes),
+            ))
         }
         Export::RunChart { run, chart, format } => {
             let view = lab.run(actor, run).await?;
@@ -78,7 +99,7 @@ async fn answer(
             let name = format!("tokdyno-board-{chart}");
             drawn(view.chart.iter(), &chart, format, &name, query)
         }
-        Export::Frozen { slug, format } => frozen(site, slug, format, headers).await,
+        Export::Frozen { slug, format } => frozen(site, actor, slug, format, headers).await,
         Export::FrozenChart {
             slug,
             chart,
@@ -95,11 +116,12 @@ async fn answer(
 /// The stored bytes of a frozen comparison: they never change, so they may be kept.
 async fn frozen(
     site: &Site,
+    actor: &Actor,
     slug: ComparisonSlug,
     format: FrozenFormat,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let stored = site.lab.frozen(&site.actor, slug).await?;
+    let stored = site.lab.frozen(actor, slug).await?;
     let tag = format!("\"{}\"", stored.hash);
     let unchanged = headers
         .get_all(IF_NONE_MATCH)
@@ -175,21 +197,28 @@ enum Kind {
     Json,
     Csv,
     Svg,
+    /// To be saved as it is, whatever it holds.
+    Bytes,
 }
 
 impl Kind {
-    fn file(self, name: &str, content: impl Into<axum::body::Body>) -> Response {
+    fn file(self, name: &str, content: impl Into<Body>) -> Response {
         let content_type = match self {
             Self::Json => "application/json",
             Self::Csv => "text/csv; charset=utf-8",
             Self::Svg => "image/svg+xml",
+            Self::Bytes => "application/octet-stream",
+        };
+        let shown = match self {
+            Self::Json | Self::Csv | Self::Svg => "inline",
+            Self::Bytes => "attachment",
         };
         let mut response = Response::new(content.into());
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         // Shown where a browser can show it, saved under this name otherwise.
-        if let Ok(value) = HeaderValue::from_str(&format!("inline; filename=\"{name}\"")) {
+        if let Ok(value) = HeaderValue::from_str(&format!("{shown}; filename=\"{name}\"")) {
             headers.insert(CONTENT_DISPOSITION, value);
         }
         response

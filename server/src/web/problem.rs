@@ -31,6 +31,12 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
+    /// What people read.
+    #[cfg(test)]
+    pub(crate) fn sentence(&self) -> &str {
+        &self.sentence
+    }
+
     /// A problem with its status and its sentence (cause and remedy).
     pub(crate) fn new(status: StatusCode, sentence: impl Into<String>) -> Self {
         Self {

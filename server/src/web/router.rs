@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{
-    Router,
+    Extension, Router,
     extract::DefaultBodyLimit,
     middleware::{from_fn, from_fn_with_state},
     routing::{any, get, post},
@@ -11,17 +11,16 @@ use axum::{
 use leptos_axum::{AxumRouteListing, LeptosRoutes, generate_route_list};
 use tokdyno_app::{App, shell};
 
-use super::{Problem, Site, api, contexts, dev, events, exports, health, problem};
-use crate::safety::{body, headers, hosts, origin};
+use super::{Problem, Site, api, contexts, dev, events, exports, health, problem, sign_in};
+use crate::safety::{body, headers, hosts, origin, who};
 
 /// The whole program.
 pub(crate) fn full(site: Site, names: Arc<hosts::OwnNames>) -> Router {
     let bounded = Router::new()
-        .route("/api/v1/import", post(api::import))
-        .route("/api/v1/runs", get(api::runs).post(api::queue))
-        .route("/api/v1/runs/{id}", get(api::run))
-        .route("/api/v1/runs/{id}/cancel", post(api::cancel))
+        .merge(api::routes())
         .route("/api/v1/{*rest}", any(not_found))
+        .route("/sign-in", post(sign_in::sign_in))
+        .route("/sign-out", post(sign_in::sign_out))
         .route("/healthz", get(health::up))
         .route("/readyz", get(health::ready))
         .merge(pages(&site, generate_route_list(App)))
@@ -31,7 +30,11 @@ pub(crate) fn full(site: Site, names: Arc<hosts::OwnNames>) -> Router {
     if dev::is_on() {
         endless = endless.route("/dev/reload", get(dev::reload));
     }
-    let router = bounded.merge(endless).merge(site.store.routes());
+    let router = bounded
+        .merge(endless)
+        .layer(Extension(names.clone()))
+        .layer(from_fn_with_state(site.clone(), who::identify))
+        .merge(site.store.routes());
     guarded(router, site, Some(names))
 }
 
@@ -45,7 +48,8 @@ pub(crate) fn shared(site: Site) -> Router {
         .merge(pages_alone(&site, shared_pages))
         .fallback(not_found)
         .layer(from_fn_with_state(site.clone(), exports::intercept))
-        .layer(from_fn(problem::in_time));
+        .layer(from_fn(problem::in_time))
+        .layer(from_fn_with_state(site.clone(), who::identify));
     let router = page.merge(site.store.routes());
     // The links are the secret and whoever has one may read it, so the name by
     // which this listener is reached does not matter.

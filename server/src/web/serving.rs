@@ -88,7 +88,9 @@ impl Listener {
 /// The listener cannot be handed to the runtime.
 pub(crate) async fn serve(listener: Listener, router: Router, ending: Ending) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener.inner)?;
-    let serving = axum::serve(listener, router)
+    // Handlers ask from where a request comes.
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
+    let serving = axum::serve(listener, service)
         .with_graceful_shutdown(ending.clone().come())
         .into_future();
     let too_long = async {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::extract::FromRef;
 use leptos::config::LeptosOptions;
 use tokdyno_app::{Assets, Surface};
-use tokdyno_domain::access::Actor;
 use tokdyno_lab::Lab;
 use tokio::sync::watch;
 
@@ -39,12 +38,13 @@ impl Ending {
 pub(crate) struct Site {
     /// The laboratory.
     pub(crate) lab: Lab,
-    /// Who acts: nobody signs in, so the listener decides.
-    pub(crate) actor: Actor,
     /// Which part of the program this listener serves.
     pub(crate) surface: Surface,
     /// Built files.
     pub(crate) store: Arc<AssetStore>,
+    /// A proxy stands in front (`--public-url`), so that a connection from this machine
+    /// says nothing about who made it.
+    pub(crate) behind_proxy: bool,
     /// Comes when the program stops.
     pub(crate) ending: Ending,
     /// Leptos wants to know; only its names are used.
@@ -65,7 +65,6 @@ impl Site {
     /// The same for the listener of shared links.
     pub(crate) fn for_shared(&self) -> Self {
         Self {
-            actor: Actor::GUEST,
             surface: Surface::Shared,
             ..self.clone()
         }

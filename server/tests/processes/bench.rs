@@ -65,7 +65,8 @@ fn a_measurement_prints_a_table_and_writes_its_result() {
     let finished = bench(
         &[
             &common[..],
-            &["--concurrency", "2", "--requests", "4", "--json", "-"],
+            &["--no-single-stream", "--concurrency", "2"],
+            &["--requests", "4", "--json", "-"],
         ]
         .concat(),
     );

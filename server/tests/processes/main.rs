@@ -3,5 +3,8 @@
 
 mod bench;
 mod crashes;
+mod hosts;
+mod launches;
 mod serve;
+mod sign_in;
 mod support;

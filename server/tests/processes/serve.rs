@@ -17,6 +17,7 @@ fn result_file(folder: &std::path::Path) -> std::path::PathBuf {
         "bench",
         "--url",
         &simulator.url,
+        "--no-single-stream",
         "--concurrency",
         "2",
         "--requests",
@@ -237,7 +238,9 @@ fn what_cannot_be_served_says_why() {
     let refused = |arguments: &[&str], site: bool| {
         let mut command = tokdyno(&["serve"]);
         command.args(arguments).arg("--data-dir").arg(data.path());
+        // Any program will do: none of these servers gets as far as starting one.
         command.env("TOKDYNO_METER", env!("CARGO_BIN_EXE_tokdyno"));
+        command.env("TOKDYNO_AGENT", env!("CARGO_BIN_EXE_tokdyno"));
         if site {
             command.env("TOKDYNO_SITE", crate::support::site(data.path()));
         } else {
@@ -259,6 +262,12 @@ fn what_cannot_be_served_says_why() {
     let listen = ["--listen", "127.0.0.1:0"];
     let missing = refused(&listen, false);
     assert!(missing.contains("make web"), "{missing}");
+
+    let ssh = refused(
+        &[&listen[..], &["--ssh-config", "/nowhere/config"]].concat(),
+        true,
+    );
+    assert!(ssh.contains("/nowhere/config"), "{ssh}");
 
     // A port that was free a moment ago: nobody listens there.
     let free = TcpListener::bind("127.0.0.1:0").expect("a port");

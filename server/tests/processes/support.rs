@@ -14,7 +14,8 @@ use std::{
 
 pub(crate) use http::{Reply, Request, get, get_with, post, request};
 pub(crate) use programs::{
-    Finished, Server, Simulator, children_of, is_alive, kill_nine, send_interrupt, tokdyno,
+    Finished, Server, Simulator, cargo_build, children_of, is_alive, kill_nine, send_interrupt,
+    tokdyno,
 };
 
 /// How long anything may take on a slow, loaded machine.

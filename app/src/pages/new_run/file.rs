@@ -7,7 +7,7 @@ use tokdyno_domain::prompts::MAX_FILE_BYTES;
 ///
 /// # Errors
 /// It is too large or cannot be read; a sentence with cause and remedy.
-pub(super) async fn read_chosen(
+pub(in crate::pages) async fn read_chosen(
     input: HtmlInputElement,
 ) -> Result<Option<(String, String)>, String> {
     #[cfg(feature = "hydrate")]

@@ -11,34 +11,34 @@ use tokdyno_domain::{
 
 /// The fields of the form.
 #[derive(Clone, Copy)]
-pub(super) struct Form {
-    pub(super) url: RwSignal<String>,
-    pub(super) key: RwSignal<String>,
-    pub(super) trust: RwSignal<Trust>,
-    pub(super) pem: RwSignal<String>,
+pub(in crate::pages) struct Form {
+    pub(in crate::pages) url: RwSignal<String>,
+    pub(in crate::pages) key: RwSignal<String>,
+    pub(in crate::pages) trust: RwSignal<Trust>,
+    pub(in crate::pages) pem: RwSignal<String>,
     /// Blank means the first the server lists.
-    pub(super) model: RwSignal<String>,
-    pub(super) name: RwSignal<String>,
+    pub(in crate::pages) model: RwSignal<String>,
+    pub(in crate::pages) name: RwSignal<String>,
     /// Somebody typed the name, so no suggestion may replace it.
-    pub(super) name_typed: RwSignal<bool>,
-    pub(super) hardware: RwSignal<String>,
+    pub(in crate::pages) name_typed: RwSignal<bool>,
+    pub(in crate::pages) hardware: RwSignal<String>,
     /// None for the fields below.
-    pub(super) preset: RwSignal<Option<Preset>>,
-    pub(super) api: RwSignal<Api>,
-    pub(super) single: RwSignal<String>,
-    pub(super) concurrencies: RwSignal<String>,
-    pub(super) requests: RwSignal<String>,
-    pub(super) tokens: RwSignal<String>,
-    pub(super) repeats: RwSignal<String>,
-    pub(super) warmup: RwSignal<String>,
-    pub(super) prompts: RwSignal<Prompts>,
+    pub(in crate::pages) preset: RwSignal<Option<Preset>>,
+    pub(in crate::pages) api: RwSignal<Api>,
+    pub(in crate::pages) single: RwSignal<String>,
+    pub(in crate::pages) concurrencies: RwSignal<String>,
+    pub(in crate::pages) requests: RwSignal<String>,
+    pub(in crate::pages) tokens: RwSignal<String>,
+    pub(in crate::pages) repeats: RwSignal<String>,
+    pub(in crate::pages) warmup: RwSignal<String>,
+    pub(in crate::pages) prompts: RwSignal<Prompts>,
     /// Name and text of the prompt file.
-    pub(super) file: RwSignal<Option<(String, String)>>,
+    pub(in crate::pages) file: RwSignal<Option<(String, String)>>,
 }
 
 /// Whose certificates are believed, as chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Trust {
+pub(in crate::pages) enum Trust {
     System,
     Ca,
     AcceptAny,
@@ -46,7 +46,7 @@ pub(super) enum Trust {
 
 /// Which prompts, as chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Prompts {
+pub(in crate::pages) enum Prompts {
     Varied,
     Founding,
     File,
@@ -54,7 +54,7 @@ pub(super) enum Prompts {
 
 /// A field that can be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Field {
+pub(in crate::pages) enum Field {
     Url,
     Name,
     Hardware,
@@ -69,7 +69,7 @@ pub(super) enum Field {
 
 impl Field {
     /// Element id of its input; the note about it has the same with `-error`.
-    pub(super) const fn id(self) -> &'static str {
+    pub(in crate::pages) const fn id(self) -> &'static str {
         match self {
             Self::Url => "run-url",
             Self::Name => "run-name",
@@ -87,14 +87,14 @@ impl Field {
 
 /// What is wrong, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wrong {
-    pub(super) field: Field,
-    pub(super) sentence: String,
+pub(in crate::pages) struct Wrong {
+    pub(in crate::pages) field: Field,
+    pub(in crate::pages) sentence: String,
 }
 
 impl Form {
     /// Filled in from the address, where it says something.
-    pub(super) fn from_query(query: &ParamsMap) -> Self {
+    pub(in crate::pages) fn from_query(query: &ParamsMap) -> Self {
         let usual = WorkloadForm::default();
         let word = |key: &str| query.get(key).unwrap_or_default();
         let or = |key: &str, usual: String| query.get(key).unwrap_or(usual);
@@ -137,7 +137,7 @@ impl Form {
     }
 
     /// Where, as typed.
-    pub(super) fn endpoint(self) -> EndpointForm {
+    pub(in crate::pages) fn endpoint(self) -> EndpointForm {
         EndpointForm {
             url: self.url.get(),
             api_key: ApiKey::new(&self.key.get()),
@@ -152,7 +152,7 @@ impl Form {
     }
 
     /// What is sent, as typed, and what that comes to.
-    pub(super) fn workload(self) -> Result<(WorkloadForm, Workload), Wrong> {
+    pub(in crate::pages) fn workload(self) -> Result<(WorkloadForm, Workload), Wrong> {
         let form = self.workload_form()?;
         match form.workload() {
             Ok(workload) => Ok((form, workload)),
@@ -199,7 +199,7 @@ impl Form {
     }
 
     /// The whole measurement, checked as far as it can be without the server.
-    pub(super) fn new_run(self) -> Result<NewRun, Wrong> {
+    pub(in crate::pages) fn new_run(self) -> Result<NewRun, Wrong> {
         let endpoint = self.endpoint();
         let (workload, _) = self.workload()?;
         let model = self.model.get();

@@ -6,7 +6,7 @@ use super::form::{Field, Wrong};
 
 /// Its place is always there, so that screen readers notice when something enters it.
 #[component]
-pub(super) fn Note(
+pub(in crate::pages) fn Note(
     /// Which field.
     field: Field,
     /// What is wrong, if anything.
@@ -28,12 +28,12 @@ pub(super) fn Note(
 }
 
 /// Element id of a field's note.
-pub(super) fn note_id(field: Field) -> String {
+pub(in crate::pages) fn note_id(field: Field) -> String {
     format!("{}-error", field.id())
 }
 
 /// `true` for the field that is wrong: its `aria-invalid`.
-pub(super) fn invalid(
+pub(in crate::pages) fn invalid(
     field: Field,
     wrong: Signal<Option<Wrong>>,
 ) -> impl Fn() -> Option<&'static str> {

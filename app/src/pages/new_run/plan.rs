@@ -7,11 +7,11 @@ use tokdyno_domain::{
 
 /// Speeds seen before at the same endpoint.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Speeds {
+pub(in crate::pages) struct Speeds {
     /// Of a single stream, in tok/s.
-    pub(super) single: f64,
+    pub(in crate::pages) single: f64,
     /// The highest throughput, in tok/s; none means nobody knows.
-    pub(super) peak: Option<f64>,
+    pub(in crate::pages) peak: Option<f64>,
 }
 
 /// Sums over all stages.
@@ -24,7 +24,7 @@ struct Sums {
 }
 
 /// The plan in a sentence.
-pub(super) fn sentence(workload: &Workload) -> String {
+pub(in crate::pages) fn sentence(workload: &Workload) -> String {
     let sums = sums(workload);
     format!(
         "{}: {} and {}, up to {} in all.",
@@ -56,7 +56,7 @@ fn sums(workload: &Workload) -> Sums {
 /// About how long it takes, in seconds: each stage's tokens at C times the speed of a
 /// single stream, but never faster than the highest throughput seen. A rough guess:
 /// prompts take time too, and a batch slows everybody down before the peak.
-pub(super) fn rough_seconds(workload: &Workload, speeds: Speeds) -> Option<f64> {
+pub(in crate::pages) fn rough_seconds(workload: &Workload, speeds: Speeds) -> Option<f64> {
     let peak = speeds.peak.unwrap_or(f64::INFINITY).max(speeds.single);
     let mut seconds = 0.0;
     for stage in workload.plan() {

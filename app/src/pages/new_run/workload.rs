@@ -10,15 +10,14 @@ use super::{
     file::read_chosen,
     form::{Field, Form, Prompts, Wrong},
     note::{Note, invalid, note_id},
-    plan::{rough_seconds, sentence},
-    probe::Probe,
+    plan::{Speeds, rough_seconds, sentence},
 };
 
 /// Preset cards, fields, prompts, and what it comes to.
 #[component]
-pub(super) fn WorkloadFields(
+pub(in crate::pages) fn WorkloadFields(
     form: Form,
-    probe: Probe,
+    speeds: Signal<Option<Speeds>>,
     wrong: Signal<Option<Wrong>>,
     workload: Memo<Result<Workload, Wrong>>,
 ) -> impl IntoView {
@@ -37,7 +36,7 @@ pub(super) fn WorkloadFields(
                 <ApiChoice form/>
                 <PromptChoice form wrong/>
             </div>
-            <Plan probe workload/>
+            <Plan speeds workload/>
         </fieldset>
     }
 }
@@ -247,7 +246,7 @@ fn PromptChoice(form: Form, wrong: Signal<Option<Wrong>>) -> impl IntoView {
 
 /// What it comes to, as one types.
 #[component]
-fn Plan(probe: Probe, workload: Memo<Result<Workload, Wrong>>) -> impl IntoView {
+fn Plan(speeds: Signal<Option<Speeds>>, workload: Memo<Result<Workload, Wrong>>) -> impl IntoView {
     let described = move || {
         workload.with(|workload| match workload {
             Ok(workload) => format!("{}.", workload.describe()),
@@ -256,7 +255,7 @@ fn Plan(probe: Probe, workload: Memo<Result<Workload, Wrong>>) -> impl IntoView 
     };
     let counted = move || workload.with(|workload| workload.as_ref().ok().map(sentence));
     let time = move || {
-        let speeds = probe.speeds.get()?;
+        let speeds = speeds.get()?;
         let seconds = workload.with(|workload| {
             workload
                 .as_ref()

@@ -14,8 +14,10 @@ use super::data::RunData;
 use crate::{
     AppError, api, browser,
     components::{
-        badges::{SourceBadge, StateBadge},
+        badges::{SourceBadge, StampBadge, StateBadge},
         dialog::{CloseButton, Dialog},
+        effective::InertBadges,
+        icon::{Glyph, Icon},
         time::RelativeTime,
     },
 };
@@ -32,6 +34,11 @@ pub(super) fn Head(data: RunData) -> impl IntoView {
     let source = data.summary(|summary| summary.source);
     let engine = data.summary(engine_title);
     let model = data.summary(|summary| summary.model.clone());
+    let stamp = data.summary(|summary| {
+        let launch = summary.launch.as_ref()?;
+        Some((launch.launch, launch.stamp.clone()?))
+    });
+    let inert = data.part(|view| view.host.as_ref()?.effective.clone());
     view! {
         <Title text=move || format!("{} · run {id}", configuration.get())/>
         <header class="run-head">
@@ -47,6 +54,12 @@ pub(super) fn Head(data: RunData) -> impl IntoView {
             <p class="run-badges">
                 {move || view! { <StateBadge state=state.get()/> }}
                 {move || view! { <SourceBadge source=source.get()/> }}
+                {move || {
+                    stamp
+                        .get()
+                        .map(|(launch, stamp)| view! { <StampBadge stamp=stamp launch=launch/> })
+                }}
+                {move || inert.get().map(|effective| view! { <InertBadges effective=effective/> })}
                 <span class="run-engine">{move || engine.get()}</span>
                 <span class="run-model">{move || model.get()}</span>
             </p>
@@ -196,7 +209,8 @@ fn Rename(data: RunData) -> impl IntoView {
         });
     };
     view! {
-        <button type="button" class="button button-quiet script-only" on:click=show>
+        <button type="button" class="button button-small script-only" on:click=show>
+            <Icon glyph=Glyph::Pencil/>
             "Rename"
         </button>
         <Dialog id=DIALOG title="Rename">

@@ -14,7 +14,7 @@ use tokdyno_domain::{
 use super::address;
 use crate::{
     components::{
-        badges::{SourceBadge, StateBadge},
+        badges::{SourceBadge, StampBadge, StateBadge},
         figures::EstimateCell,
         icon::{Glyph, Icon},
         table::TableBox,
@@ -161,6 +161,24 @@ fn row(run: &RunSummary, shared: Shared) -> impl IntoView + use<> {
                     />
                     <a href=format!("/runs/{id}")>{name.clone()}</a>
                 </span>
+                {run
+                    .launch
+                    .as_ref()
+                    .map(|launch| {
+                        let text = format!(
+                            "{} r{} on {}",
+                            launch.profile.1,
+                            launch.profile.2,
+                            launch.host.1,
+                        );
+                        view! {
+                            <span class="row-note">
+                                <a class="quiet-link" href=format!("/servers/{}", launch.launch)>
+                                    {text}
+                                </a>
+                            </span>
+                        }
+                    })}
             </th>
             <td>
                 {state(run, shared)}
@@ -180,6 +198,17 @@ fn row(run: &RunSummary, shared: Shared) -> impl IntoView + use<> {
             </td>
             <td>
                 <SourceBadge source=run.source/>
+                {run
+                    .launch
+                    .as_ref()
+                    .and_then(|launch| Some((launch.launch, launch.stamp.clone()?)))
+                    .map(|(launch, stamp)| {
+                        view! {
+                            <div class="run-stamp">
+                                <StampBadge stamp=stamp launch=launch/>
+                            </div>
+                        }
+                    })}
             </td>
             <td class="run-engine-cell">
                 {engine_title(run)} <span class="row-note">{run.model.clone()}</span>

@@ -9,13 +9,15 @@ use super::{
 };
 use crate::{
     chart::{ChartSpec, Line, Point, Series},
-    ids::ContentHash,
+    effective::Stamp,
+    ids::{ContentHash, LaunchId},
     source::Source,
-    statistics::Estimate,
+    statistics::{Estimate, geometric_mean},
     text,
+    verdict::{Side, VerdictKind, judge},
     views::{
         board::{Answer, BoardChoices, BoardFilter, BoardRow, BoardView, ThroughputMetric},
-        run::LevelView,
+        run::{LevelView, StageView},
     },
     workload::StageKind,
 };
@@ -106,21 +108,18 @@ pub fn board(
         },
         best_single: answer(
             "Best for one user",
+            "single-stream speed",
             &rows,
-            |row| row.single_stream.map(|estimate| (estimate, row.source)),
-            |row| row.single_doubtful,
+            |ranked| &ranked.single,
         ),
         best_throughput: answer(
             &format!("Best {at}"),
+            &format!("{} {at}", filter.metric.word()),
             &rows,
-            |row| {
-                row.throughput
-                    .map(|estimate| (estimate, row.throughput_source.unwrap_or(row.source)))
-            },
-            |row| row.throughput_doubtful,
+            |ranked| &ranked.many,
         ),
         chart: (!chart.is_empty()).then_some(chart),
-        rows,
+        rows: rows.into_iter().map(|ranked| ranked.row).collect(),
         as_of,
     }
 }
@@ -157,7 +156,14 @@ fn concurrencies(runs: &[&RunFacts]) -> Vec<u32> {
     all
 }
 
-fn rows(runs: &[&RunFacts], concurrency: Option<u32>, metric: ThroughputMetric) -> Vec<BoardRow> {
+/// A configuration with the values behind its figures.
+struct Ranked {
+    row: BoardRow,
+    single: Cell,
+    many: Cell,
+}
+
+fn rows(runs: &[&RunFacts], concurrency: Option<u32>, metric: ThroughputMetric) -> Vec<Ranked> {
     let mut by_name: BTreeMap<&str, Vec<&RunFacts>> = BTreeMap::new();
     for run in runs {
         by_name
@@ -165,38 +171,46 @@ fn rows(runs: &[&RunFacts], concurrency: Option<u32>, metric: ThroughputMetric) 
             .or_default()
             .push(run);
     }
-    let mut rows: Vec<BoardRow> = by_name
+    let mut rows: Vec<Ranked> = by_name
         .values()
         .filter_map(|runs| row(runs, concurrency, metric))
         .collect();
     rows.sort_by(|one, other| {
-        let speed = |row: &BoardRow| row.single_stream.map_or(f64::NEG_INFINITY, |e| e.mean);
+        let speed = |ranked: &Ranked| {
+            ranked
+                .row
+                .single_stream
+                .map_or(f64::NEG_INFINITY, |e| e.mean)
+        };
         speed(other)
             .total_cmp(&speed(one))
-            .then_with(|| one.configuration.cmp(&other.configuration))
+            .then_with(|| one.row.configuration.cmp(&other.row.configuration))
     });
     rows
 }
 
-fn row(runs: &[&RunFacts], concurrency: Option<u32>, metric: ThroughputMetric) -> Option<BoardRow> {
+fn row(runs: &[&RunFacts], concurrency: Option<u32>, metric: ThroughputMetric) -> Option<Ranked> {
     let newest = runs.first()?;
-    let throughput = |level: &LevelView| match metric {
-        ThroughputMetric::OutputTps => level.output_tps,
-        ThroughputMetric::SteadyOutputTps => level.steady_output_tps,
-    };
-    let single = Cell::over(runs, StageKind::SingleStream, |level| level.single_stream);
+    let single = Cell::over(runs, StageKind::SingleStream, |stage| stage.e2e_tps.p50);
     let many = concurrency.map_or_else(Cell::default, |concurrency| {
-        Cell::over(runs, StageKind::ClosedLoop { concurrency }, throughput)
+        Cell::over(
+            runs,
+            StageKind::ClosedLoop { concurrency },
+            |stage| match metric {
+                ThroughputMetric::OutputTps => stage.output_tps,
+                ThroughputMetric::SteadyOutputTps => stage.steady_output_tps,
+            },
+        )
     });
     let mut remarks: Vec<String> =
         distinct(runs.iter().flat_map(|run| run.remarks.iter().cloned()));
-    for flag in single.flags.into_iter().chain(many.flags) {
-        if !remarks.contains(&flag) {
-            remarks.push(flag);
+    for flag in single.flags.iter().chain(&many.flags) {
+        if !remarks.contains(flag) {
+            remarks.push(flag.clone());
         }
     }
     let source = newest.summary.source;
-    Some(BoardRow {
+    let row = BoardRow {
         configuration: newest.summary.configuration.clone(),
         engine: newest.summary.engine,
         source,
@@ -209,115 +223,225 @@ fn row(runs: &[&RunFacts], concurrency: Option<u32>, metric: ThroughputMetric) -
             .iter()
             .find_map(|run| run.acceptance.as_ref())
             .map(|acceptance| (acceptance.text.clone(), acceptance.definition.clone())),
-        // Runs against an address of unknown history count as one launch.
-        launches: 1,
+        launches: single.launches.max(many.launches).max(1),
+        stamp: worst_stamp(runs),
         runs: runs.iter().map(|run| run.summary.id).collect(),
         remarks,
-    })
+    };
+    Some(Ranked { row, single, many })
 }
 
-/// A figure of a configuration over its runs. One run speaks with the spread of
-/// its repeats, several with the spread of their means. Doubtful runs are left out
-/// where there is a sound one.
+/// A figure of a configuration over its runs. One launch speaks with the spread of
+/// its repeats, several with the spread of their means: repeats of one launch say
+/// nothing about the next. Doubtful runs are left out where there is a sound one.
 #[derive(Default)]
 struct Cell {
     estimate: Option<Estimate>,
+    /// One value per launch; of a single launch, one per repeat.
+    values: Vec<f64>,
+    launches: u32,
     source: Option<Source>,
     doubtful: bool,
     flags: Vec<String>,
 }
 
 impl Cell {
+    fn side<'a>(&'a self, name: &'a str) -> Side<'a> {
+        Side {
+            name,
+            values: &self.values,
+            launches: self.launches,
+            objection: None,
+        }
+    }
+
     fn over(
         runs: &[&RunFacts],
         kind: StageKind,
-        figure: impl Fn(&LevelView) -> Option<Estimate>,
+        figure: impl Fn(&StageView) -> Option<f64>,
     ) -> Self {
-        let all: Vec<(LevelView, Estimate)> = runs
+        let all: Vec<Measured> = runs
             .iter()
-            .filter_map(|run| {
-                let level = levels(&run.stages)
-                    .into_iter()
-                    .find(|level| level.kind == kind)?;
-                let estimate = figure(&level)?;
-                Some((level, estimate))
-            })
+            .filter_map(|run| Measured::of(run, kind, &figure))
             .collect();
-        let sound: Vec<&(LevelView, Estimate)> = all
-            .iter()
-            .filter(|(level, _)| !level.is_doubtful())
-            .collect();
+        let sound: Vec<&Measured> = all.iter().filter(|one| !one.is_doubtful()).collect();
         let doubtful = sound.is_empty() && !all.is_empty();
         let used = if doubtful {
             all.iter().collect()
         } else {
             sound
         };
-        let estimate = match used.as_slice() {
-            [(_, only)] => Some(*only),
-            several => Estimate::of(several.iter().map(|(_, estimate)| estimate.mean)),
+        let mut by_launch: BTreeMap<Option<LaunchId>, Vec<f64>> = BTreeMap::new();
+        for one in &used {
+            by_launch
+                .entry(one.launch)
+                .or_default()
+                .extend_from_slice(&one.repeats);
+        }
+        let values: Vec<f64> = if by_launch.len() > 1 {
+            by_launch
+                .values()
+                .filter_map(|repeats| geometric_mean(repeats))
+                .collect()
+        } else {
+            // Several runs of one launch: each speaks with its mean.
+            match used.as_slice() {
+                [only] => only.repeats.clone(),
+                several => several
+                    .iter()
+                    .filter_map(|one| geometric_mean(&one.repeats))
+                    .collect(),
+            }
         };
         Self {
-            estimate,
-            source: used.iter().map(|(level, _)| level.source).max(),
+            estimate: Estimate::of(values.iter().copied()),
+            values,
+            launches: u32::try_from(by_launch.len()).unwrap_or(u32::MAX),
+            source: used.iter().map(|one| one.level.source).max(),
             doubtful,
-            flags: used
-                .iter()
-                .flat_map(|(level, _)| level.flags.iter().cloned())
-                .collect(),
+            flags: distinct(
+                used.iter()
+                    .flat_map(|one| one.level.flags.iter().cloned().chain(one.mismatch.clone())),
+            ),
         }
     }
 }
 
+/// A level of one run, as far as the Board needs it.
+struct Measured {
+    level: LevelView,
+    /// None for an address of unknown history: all of these count as one launch.
+    launch: Option<LaunchId>,
+    repeats: Vec<f64>,
+    /// What ran was not what the configuration's name promises.
+    mismatch: Option<String>,
+}
+
+impl Measured {
+    fn of(
+        run: &RunFacts,
+        kind: StageKind,
+        figure: impl Fn(&StageView) -> Option<f64>,
+    ) -> Option<Self> {
+        let level = levels(&run.stages)
+            .into_iter()
+            .find(|level| level.kind == kind)?;
+        let of_kind = || run.stages.iter().filter(|stage| stage.kind == kind);
+        let any_complete = of_kind().any(|stage| stage.complete);
+        let repeats: Vec<f64> = of_kind()
+            .filter(|stage| stage.complete || !any_complete)
+            .filter_map(figure)
+            .collect();
+        let launch = run.summary.launch.as_ref();
+        let mismatch = launch
+            .and_then(|launch| launch.stamp.as_ref())
+            .filter(|stamp| matches!(stamp, Stamp::Mismatched { .. }))
+            .map(Stamp::sentence);
+        (!repeats.is_empty()).then_some(Self {
+            level,
+            launch: launch.map(|launch| launch.launch),
+            repeats,
+            mismatch,
+        })
+    }
+
+    fn is_doubtful(&self) -> bool {
+        self.level.is_doubtful() || self.mismatch.is_some()
+    }
+}
+
+/// The stamp that troubles most: what is asked of a row is whether all of it can be
+/// believed.
+fn worst_stamp(runs: &[&RunFacts]) -> Option<Stamp> {
+    let rank = |stamp: &Stamp| match stamp {
+        Stamp::Verified => 0,
+        Stamp::Unverifiable { .. } => 1,
+        Stamp::Mismatched { .. } => 2,
+    };
+    runs.iter()
+        .filter_map(|run| run.summary.launch.as_ref()?.stamp.as_ref())
+        .max_by_key(|stamp| rank(stamp))
+        .cloned()
+}
+
 fn answer(
     question: &str,
-    rows: &[BoardRow],
-    figure: impl Fn(&BoardRow) -> Option<(Estimate, Source)>,
-    doubtful: impl Fn(&BoardRow) -> bool,
+    metric: &str,
+    rows: &[Ranked],
+    cell: impl Fn(&Ranked) -> &Cell,
 ) -> Answer {
-    let mut ranked: Vec<(&BoardRow, Estimate, Source)> = rows
+    let mut ranked: Vec<(&str, &Cell, Estimate)> = rows
         .iter()
-        .filter(|row| !doubtful(row))
-        .filter_map(|row| figure(row).map(|(estimate, source)| (row, estimate, source)))
+        .filter(|ranked| !cell(ranked).doubtful)
+        .filter_map(|ranked| {
+            let cell = cell(ranked);
+            Some((ranked.row.configuration.as_str(), cell, cell.estimate?))
+        })
         .collect();
-    ranked.sort_by(|(_, one, _), (_, other, _)| other.mean.total_cmp(&one.mean));
+    ranked.sort_by(|(_, _, one), (_, _, other)| other.mean.total_cmp(&one.mean));
     let left_out: Vec<&str> = rows
         .iter()
-        .filter(|row| doubtful(row) && figure(row).is_some())
-        .map(|row| row.configuration.as_str())
+        .filter(|ranked| cell(ranked).doubtful)
+        .map(|ranked| ranked.row.configuration.as_str())
         .collect();
+    let mut established = false;
     let mut because = match ranked.as_slice() {
         [] => "No configuration has a sound figure here yet.".to_owned(),
         [_] => "Only one configuration has a figure here, so there is nothing to be better than."
             .to_owned(),
-        [(_, best, _), (runner_up, second, _), ..] => format!(
-            "{} ahead of {} ({} tok/s). Each rests on one launch, so launch-to-launch variation is unknown: not established.",
-            text::change(best.mean / second.mean),
-            runner_up.configuration,
-            text::figure(second.mean)
-        ),
+        [best, runner_up, ..] => {
+            let (sentence, beyond_doubt) = against(metric, best, runner_up);
+            established = beyond_doubt;
+            sentence
+        }
     };
     if !left_out.is_empty() {
         because.push_str(&format!(
-            " Left out as flagged, disputed or estimated: {}.",
+            " Left out as flagged, disputed, estimated or mismatched: {}.",
             left_out.join("; ")
         ));
     }
     let leader = ranked.first();
     Answer {
         question: question.to_owned(),
-        leader: leader.map(|(row, _, _)| row.configuration.clone()),
-        figure: leader.map(|(_, estimate, _)| *estimate),
-        source: leader.map(|(_, _, source)| *source),
-        // Until launches are told apart, no answer is more than the highest figure.
-        established: false,
+        leader: leader.map(|(name, _, _)| (*name).to_owned()),
+        figure: leader.map(|(_, _, estimate)| *estimate),
+        source: leader.and_then(|(_, cell, _)| cell.source),
+        established,
         because,
     }
 }
 
-fn chart(rows: &[BoardRow], at: &str, metric: ThroughputMetric) -> ChartSpec {
+/// The best against the next, in a sentence, and whether it is beyond doubt.
+fn against(
+    metric: &str,
+    (best, best_cell, best_estimate): &(&str, &Cell, Estimate),
+    (next, next_cell, next_estimate): &(&str, &Cell, Estimate),
+) -> (String, bool) {
+    let ahead = format!(
+        "{} ahead of {next} ({} tok/s).",
+        text::change(best_estimate.mean / next_estimate.mean),
+        text::figure(next_estimate.mean)
+    );
+    if best_cell.launches < 2 && next_cell.launches < 2 {
+        return (
+            format!(
+                "{ahead} Each rests on one launch, so launch-to-launch variation is unknown: not established."
+            ),
+            false,
+        );
+    }
+    let verdict = judge(metric, &next_cell.side(next), &best_cell.side(best), Ok(()));
+    (
+        format!("{ahead} {}", verdict.sentence),
+        verdict.kind == VerdictKind::Better,
+    )
+}
+
+fn chart(rows: &[Ranked], at: &str, metric: ThroughputMetric) -> ChartSpec {
     let series: Vec<Series> = rows
         .iter()
+        .map(|ranked| &ranked.row)
         .filter_map(|row| Some((row, row.single_stream?, row.throughput?)))
         .zip(0_u8..)
         .map(|((row, single, throughput), colour)| Series {
@@ -378,7 +502,7 @@ fn chart(rows: &[BoardRow], at: &str, metric: ThroughputMetric) -> ChartSpec {
         x: axis(&format!("{name} {at}"), "tok/s"),
         y: axis("Single-stream speed", "tok/s"),
         bars: barred.then(|| {
-            "Bars: min–max over repeats, or over runs where there are several.".to_owned()
+            "Bars: min–max over repeats, or over launches (or runs of one) where there are several.".to_owned()
         }),
         notes,
         series,
@@ -389,7 +513,11 @@ fn chart(rows: &[BoardRow], at: &str, metric: ThroughputMetric) -> ChartSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::samples::{closed, recorded, run, single};
+    use crate::{
+        analysis::samples::{closed, recorded, run, single},
+        ids::{HostId, ProfileId},
+        views::run_host::RunLaunch,
+    };
 
     fn founding() -> Vec<RunFacts> {
         let speed = |value: f64| {
@@ -438,7 +566,7 @@ mod tests {
             board
                 .best_throughput
                 .because
-                .ends_with("Left out as flagged, disputed or estimated: SGLang tuned.")
+                .ends_with("Left out as flagged, disputed, estimated or mismatched: SGLang tuned.")
         );
         let chart = board.chart.expect("a chart");
         let hollow: Vec<&str> = chart
@@ -494,6 +622,77 @@ mod tests {
         assert_eq!(
             board.rows[0].runs.iter().map(|id| id.0).collect::<Vec<_>>(),
             [2, 1]
+        );
+    }
+
+    fn launched(id: i64, name: &str, launch: i64, speeds: &[f64], stamp: Stamp) -> RunFacts {
+        let repeats = (0..).zip(speeds).map(|(n, speed)| single(n, *speed));
+        let mut facts = run(id, name, repeats.collect());
+        facts.summary.launch = Some(RunLaunch {
+            launch: LaunchId(launch),
+            host: (HostId(1), "gpu1".to_owned()),
+            profile: (ProfileId(1), name.to_owned(), 1),
+            stamp: Some(stamp),
+        });
+        facts
+    }
+
+    #[test]
+    fn launches_are_the_unit_and_repeats_are_not() {
+        let verified =
+            |id, name, launch, speeds: &[f64]| launched(id, name, launch, speeds, Stamp::Verified);
+        let mut runs = vec![
+            verified(1, "slow", 1, &[63.0, 64.0]),
+            verified(2, "slow", 2, &[63.4, 63.8]),
+            verified(3, "fast", 3, &[90.0, 90.2]),
+        ];
+        let one_launch = board(&BoardFilter::default(), &runs, false);
+        assert!(!one_launch.best_single.established);
+        assert!(
+            one_launch
+                .best_single
+                .because
+                .contains("fast rests on one launch"),
+            "{}",
+            one_launch.best_single.because
+        );
+        runs.push(verified(4, "fast", 4, &[90.4, 89.8]));
+        let two = board(&BoardFilter::default(), &runs, false);
+        assert!(two.best_single.established, "{}", two.best_single.because);
+        assert!(
+            two.best_single
+                .because
+                .contains("over 2 launches and 2 launches"),
+            "{}",
+            two.best_single.because
+        );
+        assert_eq!(
+            (two.rows[0].launches, two.rows[0].stamp.clone()),
+            (2, Some(Stamp::Verified))
+        );
+        assert_eq!(two.rows[0].single_stream.expect("a figure").n, 2);
+    }
+
+    #[test]
+    fn what_ran_otherwise_than_named_is_never_best() {
+        let wrong = Stamp::Mismatched {
+            items: vec!["--tp-size".to_owned()],
+        };
+        let runs = [
+            launched(1, "as asked", 1, &[60.0], Stamp::Verified),
+            launched(2, "otherwise", 2, &[90.0], wrong.clone()),
+        ];
+        let board = board(&BoardFilter::default(), &runs, false);
+        assert_eq!(board.best_single.leader.as_deref(), Some("as asked"));
+        let row = &board.rows[0];
+        assert_eq!(
+            (row.single_doubtful, row.stamp.clone()),
+            (true, Some(wrong))
+        );
+        assert!(
+            row.remarks
+                .iter()
+                .any(|remark| remark.contains("--tp-size"))
         );
     }
 

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     chart::{ChartSpec, Line, Point, Series},
-    comparison::{self, DifferenceKind, Fingerprint},
+    comparison::{self, Difference, DifferenceKind, Fingerprint},
     source::Source,
     statistics::Estimate,
     text,
@@ -31,7 +31,8 @@ pub fn compare(runs: &[RunFacts]) -> Result<CompareView<ChartSpec>, String> {
         ));
     }
     let prints: Vec<Fingerprint> = runs.iter().map(RunFacts::fingerprint).collect();
-    let (differences, equal_settings) = comparison::differences(&prints);
+    let (mut differences, equal_settings) = comparison::differences(&prints);
+    say_workloads(&mut differences, runs);
     let settings_known = runs.iter().all(|run| !run.settings.is_empty());
     let columns: Vec<Column<'_>> = runs.iter().map(|run| Column::new(run, runs)).collect();
     let mut charts = vec![
@@ -42,7 +43,9 @@ pub fn compare(runs: &[RunFacts]) -> Result<CompareView<ChartSpec>, String> {
     charts.insert(0, decision_chart(&columns));
     charts.retain(|chart| !chart.is_empty());
     let mut class = comparison::classify(&differences, settings_known);
-    if class.kind == ClassKind::Repeat && names_differ(runs) {
+    // Of a launch everything that was asked for is known.
+    let all_launched = runs.iter().all(|run| run.summary.launch.is_some());
+    if class.kind == ClassKind::Repeat && names_differ(runs) && !all_launched {
         class = ComparisonClass {
             kind: ClassKind::Confounded,
             sentence: "Nothing that the servers tell of themselves differs, but the configurations' names do: something that cannot be seen from here, such as an environment variable, may.".to_owned(),
@@ -66,6 +69,22 @@ pub fn compare(runs: &[RunFacts]) -> Result<CompareView<ChartSpec>, String> {
         crossovers: crossovers(&columns),
         charts,
     })
+}
+
+/// Workloads are told apart by their hash, which tells a reader nothing.
+fn say_workloads(differences: &mut [Difference], runs: &[RunFacts]) {
+    for difference in differences {
+        if difference.kind == DifferenceKind::Definition && difference.key == "workload" {
+            for (value, run) in difference.values.iter_mut().zip(runs) {
+                let run = &run.summary;
+                *value = Some(format!(
+                    "{} ({})",
+                    run.workload_text,
+                    run.workload_hash.short()
+                ));
+            }
+        }
+    }
 }
 
 fn names_differ(runs: &[RunFacts]) -> bool {
@@ -322,13 +341,13 @@ fn pair_verdict(
         metric,
         &Side {
             name: &first_name,
-            repeats: &first,
+            values: &first,
             launches: 1,
             objection: first_objection,
         },
         &Side {
             name: &second_name,
-            repeats: &second,
+            values: &second,
             launches: 1,
             objection: second_objection,
         },
@@ -554,6 +573,10 @@ mod tests {
         let view = compare(&[one, other]).expect("a comparison");
         assert_eq!(view.class.kind, ClassKind::Invalid);
         assert_eq!(view.verdicts[0].kind, VerdictKind::NotComparable);
+        let said = view.differences[0].values[0]
+            .as_deref()
+            .expect("a workload");
+        assert!(said.starts_with("256 tokens ("), "{said}");
     }
 
     #[test]

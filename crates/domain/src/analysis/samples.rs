@@ -101,6 +101,7 @@ pub(crate) fn run(id: i64, configuration: &str, stages: Vec<StageView>) -> RunFa
             single_stream: None,
             peak_output: None,
             flagged: false,
+            launch: None,
         },
         stages,
         settings: BTreeMap::from([("tp_size".to_owned(), "8".to_owned())]),

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ChartView;
 use crate::{
+    effective::Stamp,
     engine::EngineKind,
     ids::{ContentHash, RunId},
     source::Source,
@@ -108,7 +109,7 @@ pub struct Answer {
     pub figure: Option<Estimate>,
     /// Where the figure comes from.
     pub source: Option<Source>,
-    /// Is it more than the highest of single launches?
+    /// Is it beyond doubt, over several launches of both?
     pub established: bool,
     /// Why (not), against whom, and on how many launches it rests.
     pub because: String,
@@ -123,7 +124,7 @@ pub struct BoardRow {
     pub engine: EngineKind,
     /// Where its figures come from.
     pub source: Source,
-    /// Single-stream speed over its runs (or the repeats of its only run), in tok/s.
+    /// Single-stream speed over its launches (or the repeats of its only one), in tok/s.
     pub single_stream: Option<Estimate>,
     /// Throughput at the chosen concurrency, in tok/s.
     pub throughput: Option<Estimate>,
@@ -137,6 +138,9 @@ pub struct BoardRow {
     pub acceptance: Option<(String, String)>,
     /// Launches behind it. Runs against an address of unknown history count as one.
     pub launches: u32,
+    /// The worst stamp of its launches; none if none of its runs measured a launch.
+    #[serde(default)]
+    pub stamp: Option<Stamp>,
     /// Its runs, newest first.
     pub runs: Vec<RunId>,
     /// What a reader must know.

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ChartView;
+use super::{
+    ChartView,
+    run_host::{RunHost, RunLaunch},
+};
 use crate::{
     engine::EngineKind,
     ids::{ContentHash, RunId},
@@ -61,6 +64,9 @@ pub struct RunSummary {
     pub peak_output: Option<(u32, Estimate)>,
     /// Stages with a flag, or figures in dispute.
     pub flagged: bool,
+    /// The launch that was measured; none for a bare address or an import.
+    #[serde(default)]
+    pub launch: Option<RunLaunch>,
 }
 
 /// What the list shows.
@@ -118,6 +124,8 @@ pub struct RunView<C = ChartView> {
     pub environment: Vec<(String, String)>,
     /// Request records stored.
     pub records: u64,
+    /// The launch and the host that were measured.
+    pub host: Option<RunHost<C>>,
 }
 
 /// Acceptance as shown.
@@ -231,8 +239,9 @@ pub struct RecordPage {
 impl<C> RunView<C> {
     /// The same view with every chart drawn otherwise.
     #[must_use]
-    pub fn map_charts<D>(self, draw: impl FnMut(C) -> D) -> RunView<D> {
+    pub fn map_charts<D>(self, mut draw: impl FnMut(C) -> D) -> RunView<D> {
         RunView {
+            host: self.host.map(|host| host.map_charts(&mut draw)),
             charts: self.charts.into_iter().map(draw).collect(),
             summary: self.summary,
             progress: self.progress,

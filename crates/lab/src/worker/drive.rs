@@ -17,6 +17,8 @@ use super::{
     lease::{self, Claimed, Heartbeat, Lease},
     meter::{self, Meter},
     patience::{LAST_TRIES, persist},
+    place::{self, Place},
+    sampling::Sampling,
     spool::{self, SpoolFolder, Tail, TailError},
 };
 use crate::{LabError, clean, commands::emit_state, secrets::Sealed};
@@ -27,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const PROGRESS: Duration = Duration::from_millis(250);
 
 /// How a run ended.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ending {
     pub(super) state: RunState,
     pub(super) reason: Option<String>,
@@ -43,7 +45,7 @@ impl Ending {
         }
     }
 
-    fn failed(reason: impl std::fmt::Display) -> Self {
+    pub(super) fn failed(reason: impl std::fmt::Display) -> Self {
         Self::new(RunState::Failed, clean::owned(&reason.to_string()))
     }
 }
@@ -60,7 +62,11 @@ pub(super) async fn drive(worker: &Worker, claimed: &Claimed, stop: &watch::Rece
         heartbeat: Heartbeat::start(&worker.lab, lease),
         stop: stop.clone(),
     };
-    let ending = match drive.measure().await {
+    let measured = match drive.measure().await {
+        Ok(ending) => drive.with_reason(ending).await,
+        Err(error) => Err(error),
+    };
+    let ending = match measured {
         Ok(ending) => ending,
         Err(LabError::LeaseLost) => {
             tracing::warn!(%run, "another worker has taken the run over");
@@ -108,6 +114,20 @@ struct Drive<'a> {
 }
 
 impl Drive<'_> {
+    /// Whoever stops a launch cancels what is measured on it: the run says so.
+    async fn with_reason(&self, ending: Ending) -> Result<Ending, LabError> {
+        match self.claimed.launch {
+            Some(launch) if ending.state == RunState::Cancelled && ending.reason.is_none() => {
+                let because = persist!(&self.stop, place::ended(self.worker, launch))?;
+                Ok(because.map_or(ending.clone(), |because| Ending {
+                    at: ending.at,
+                    ..because
+                }))
+            }
+            _ => Ok(ending),
+        }
+    }
+
     async fn measure(&self) -> Result<Ending, LabError> {
         let claimed = self.claimed;
         let key = match persist!(&self.stop, self.key())? {
@@ -115,8 +135,17 @@ impl Drive<'_> {
             Err(sentence) => return Ok(Ending::failed(sentence)),
         };
         let mut stop = self.stop.clone();
+        let probed = async {
+            let place = match Place::find(self.worker, claimed).await? {
+                Ok(place) => place,
+                Err(ending) => return Ok(Err(ending)),
+            };
+            let key = key.or_else(|| place.key.clone());
+            let probed = probe(&place.here, key.as_ref(), &claimed.tls).await;
+            Ok::<_, LabError>(Ok((place, key, probed)))
+        };
         let probed = tokio::select! {
-            probed = probe(&claimed.endpoint, key.as_ref(), &claimed.tls) => probed,
+            probed = probed => probed?,
             () = self.heartbeat.trouble() => {
                 return if self.heartbeat.now().lost {
                     Err(LabError::LeaseLost)
@@ -126,6 +155,10 @@ impl Drive<'_> {
             }
             _ = stop.wait_for(|stop| *stop) => return Ok(stopped()),
         };
+        let (place, key, probed) = match probed {
+            Ok(probed) => probed,
+            Err(ending) => return Ok(ending),
+        };
         let model = match probed {
             Ok(report) => {
                 let model = claimed
@@ -133,6 +166,11 @@ impl Drive<'_> {
                     .clone()
                     .or_else(|| preferred_model(&report.info, None).map(str::to_owned));
                 persist!(&self.stop, self.store_probe(&report, model.as_deref()))?;
+                if let Some(launch) = &place.launch {
+                    let round_trip = report.round_trip_ms;
+                    let lease = &claimed.lease;
+                    persist!(&self.stop, launch.store(self.worker, lease, round_trip))?;
+                }
                 model
             }
             // A server may well generate without listing its models; then somebody
@@ -159,34 +197,64 @@ impl Drive<'_> {
                 )));
             }
         };
-        let program = &self.worker.lab.0.config.meter;
-        let spec = MeterSpec {
+        let sampling = place
+            .launch
+            .as_ref()
+            .map(|launch| launch.sample(self.worker, claimed.lease, &place.here, key.as_ref()));
+        let mut spec = MeterSpec {
             schema: METER_SCHEMA,
-            endpoint: claimed.endpoint.clone(),
+            endpoint: place.meter.clone(),
             model,
             tls: claimed.tls.clone(),
-            api_key: key,
+            api_key: key.clone(),
             workload: claimed.workload.clone(),
-            spool: Some(path.to_string_lossy().into_owned()),
+            spool: None,
         };
-        let mut meter = match Meter::start(program, &spec, log).await {
-            Ok(meter) => meter,
-            Err(error) => {
-                return Ok(Ending::failed(format!(
-                    "The measuring program {} could not be started ({error}). Check that it is installed beside this program.",
-                    program.display()
-                )));
+        let program = &self.worker.lab.0.config.meter;
+        let started = match &place.program {
+            Some((host, program)) => Meter::start_on(host, program, &spec, &path, log)
+                .await
+                .map_err(|error| {
+                    format!("The measuring program could not be started on the host. {error}")
+                }),
+            None => {
+                spec.spool = Some(path.to_string_lossy().into_owned());
+                Meter::start(program, &spec, log).await.map_err(|error| {
+                    format!(
+                        "The measuring program {} could not be started ({error}). Check that it is installed beside this program.",
+                        program.display()
+                    )
+                })
             }
         };
-        let followed = self.follow(&mut meter, &path).await;
+        let mut meter = match started {
+            Ok(meter) => meter,
+            Err(sentence) => return Ok(Ending::failed(sentence)),
+        };
+        let followed = self.follow(&mut meter, &path, sampling.as_ref()).await;
         if followed.is_err() {
             meter.stop().await;
         }
-        followed
+        drop(sampling);
+        let ending = followed?;
+        match &place.launch {
+            Some(launch) if !*self.stop.borrow() => {
+                // The tail of the run is stored; only its last word is still open.
+                launch
+                    .ending(self.worker, &place.here, key.as_ref(), ending)
+                    .await
+            }
+            _ => Ok(ending),
+        }
     }
 
     /// Stores what the meter writes until it has ended.
-    async fn follow(&self, meter: &mut Meter, path: &Path) -> Result<Ending, LabError> {
+    async fn follow(
+        &self,
+        meter: &mut Meter,
+        path: &Path,
+        sampling: Option<&Sampling>,
+    ) -> Result<Ending, LabError> {
         let run = self.claimed.lease.run;
         let plan = self.claimed.workload.plan();
         let unreadable =
@@ -234,6 +302,9 @@ impl Drive<'_> {
                 };
                 if let Some(end) = batch.finished.take() {
                     finished = Some(end);
+                }
+                if let (Some(sampling), Some(progress)) = (sampling, &batch.progress) {
+                    sampling.own_in_flight(progress.in_flight);
                 }
                 if batch.is_empty() {
                     caught_up = true;
@@ -321,7 +392,7 @@ async fn store_probe(
     lease::hold(&mut tx, lease).await?;
     sqlx::query!(
         "UPDATE runs SET engine = $2, engine_version = $3, settings = $4,
-             model = coalesce($5, model), remarks = $6,
+             model = coalesce($5, model), remarks = remarks || $6::text[],
              configuration = CASE WHEN configuration = '' THEN $7 ELSE configuration END
          WHERE id = $1",
         lease.run.0,
@@ -381,7 +452,7 @@ impl Retry {
 }
 
 /// A database that swallows a question is one that is away.
-pub(super) async fn bounded<T>(
+pub(crate) async fn bounded<T>(
     question: impl Future<Output = Result<T, LabError>>,
 ) -> Result<T, LabError> {
     tokio::time::timeout(Duration::from_secs(60), question)

@@ -11,9 +11,10 @@ use sqlx::{PgConnection, PgPool, types::Json};
 use time::OffsetDateTime;
 use tokdyno_domain::{
     endpoint::{EndpointUrl, TlsTrust},
-    ids::RunId,
+    ids::{LaunchId, RunId},
     live::{LiveEvent, LiveKind},
     run::RunState,
+    views::run_host::ClientPlace,
     workload::Workload,
 };
 use tokio::{
@@ -27,7 +28,7 @@ use crate::{Lab, LabError, commands::emit_state};
 /// How long a holder may be silent.
 pub(crate) const LEASE: Duration = Duration::from_secs(20);
 /// How often it reports.
-const BEAT: Duration = Duration::from_secs(5);
+pub(crate) const BEAT: Duration = Duration::from_secs(5);
 
 /// The right to write to a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +46,10 @@ pub(crate) struct Claimed {
     pub(crate) tls: TlsTrust,
     pub(crate) requested_model: Option<String>,
     pub(crate) workload: Workload,
+    /// The launch that it measures, if it is one.
+    pub(crate) launch: Option<LaunchId>,
+    /// Where the client is to stand.
+    pub(crate) place: ClientPlace,
 }
 
 /// A run that was taken over from a holder that fell silent.
@@ -54,6 +59,8 @@ pub(crate) struct TakenOver {
     pub(crate) workload: Workload,
     pub(crate) cancel_requested: bool,
     pub(crate) ingested_seq: i64,
+    /// Its meter may run on another machine, where its number means nothing here.
+    pub(crate) elsewhere: bool,
 }
 
 /// What a holder learns whenever it writes.
@@ -99,8 +106,9 @@ async fn claim_one(pool: &PgPool, owner: Uuid) -> Result<Claim, LabError> {
                        AND (other.state = 'running'
                             OR (other.state = 'queued' AND other.deleted_at IS NULL
                                 AND other.id < waiting.id)))
-               ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
-           RETURNING id, lease_epoch, endpoint_url, tls, requested_model, workload"#,
+               ORDER BY id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)
+           RETURNING id, lease_epoch, endpoint_url, tls, requested_model, workload,
+               launch_id, client_place"#,
         owner,
         LEASE.as_secs_f64(),
     )
@@ -143,6 +151,8 @@ async fn claim_one(pool: &PgPool, owner: Uuid) -> Result<Claim, LabError> {
         tls,
         requested_model: row.requested_model,
         workload,
+        launch: row.launch_id.map(LaunchId),
+        place: ClientPlace::from_word(&row.client_place).unwrap_or_default(),
     })))
 }
 
@@ -188,7 +198,11 @@ pub(crate) async fn take_over(
              AND (state IN ('interrupted', 'cancelled', 'failed', 'finished')
                   OR (state = 'running' AND (lease_owner = $1 OR lease_expires_at < now())))
            RETURNING lease_epoch, workload AS "workload: Json<Workload>",
-               cancel_requested_at IS NOT NULL AS "cancel_requested!", ingested_seq"#,
+               cancel_requested_at IS NOT NULL AS "cancel_requested!", ingested_seq,
+               (client_place = 'host' AND EXISTS (
+                   SELECT 1 FROM launches l JOIN hosts h ON h.id = l.host_id
+                   WHERE l.id = runs.launch_id AND h.reach ->> 'reach' = 'ssh')) AS "elsewhere!"
+           "#,
         owner,
         LEASE.as_secs_f64(),
         run.0,
@@ -205,6 +219,7 @@ pub(crate) async fn take_over(
         workload: row.workload.0,
         cancel_requested: row.cancel_requested,
         ingested_seq: row.ingested_seq,
+        elsewhere: row.elsewhere,
     }))
 }
 

@@ -10,9 +10,11 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use tokdyno_domain::meter::{CANCEL_WORD, MeterSpec};
+use tokdyno_remote::{Host, RemoteError, RemoteProgram};
 use tokio::{
-    io::AsyncWriteExt,
+    io::{AsyncRead, AsyncWriteExt},
     process::{Child, ChildStdin, Command},
+    task::JoinHandle,
     time::Instant,
 };
 
@@ -20,6 +22,21 @@ use tokio::{
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 /// How long it may take to read its specification.
 const SPECIFICATION: Duration = Duration::from_secs(10);
+/// How long the last lines may be under way from a host.
+const LAST_LINES: Duration = Duration::from_secs(10);
+
+/// Why a meter did not start on a host.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StartError {
+    /// The spool file here.
+    #[error(
+        "The spool file cannot be written ({0}). Check the data directory's permissions and space."
+    )]
+    Spool(#[from] io::Error),
+    /// The host.
+    #[error(transparent)]
+    Host(#[from] RemoteError),
+}
 
 /// A measuring process.
 pub(crate) struct Meter {
@@ -28,6 +45,14 @@ pub(crate) struct Meter {
     stdin: Option<ChildStdin>,
     kill_at: Option<Instant>,
     status: Option<ExitStatus>,
+    /// Of one on a host: brings its lines into the spool file here.
+    copying: Option<Copying>,
+}
+
+struct Copying {
+    task: JoinHandle<io::Result<()>>,
+    /// When the program had ended, and lines could still be under way.
+    ended_at: Option<Instant>,
 }
 
 impl Meter {
@@ -35,7 +60,7 @@ impl Meter {
     pub(crate) async fn start(program: &Path, spec: &MeterSpec, log: File) -> io::Result<Self> {
         let mut line = serde_json::to_vec(spec)?;
         line.push(b'\n');
-        let mut child = Command::new(program)
+        let child = Command::new(program)
             // Its own group: an interrupt from the keyboard must not end it before
             // the server has said so.
             .process_group(0)
@@ -47,10 +72,38 @@ impl Meter {
             .stderr(log)
             .kill_on_drop(false)
             .spawn()?;
+        Ok(Self::with_specification(child, &line, None).await)
+    }
+
+    /// Starts a meter on a host. It writes its lines to its standard output; they
+    /// are appended to the spool file here.
+    pub(crate) async fn start_on(
+        host: &Host,
+        program: &RemoteProgram,
+        spec: &MeterSpec,
+        spool: &Path,
+        log: File,
+    ) -> Result<Self, StartError> {
+        let mut line = serde_json::to_vec(spec).map_err(io::Error::from)?;
+        line.push(b'\n');
+        let file = std::fs::OpenOptions::new().append(true).open(spool)?;
+        let mut child = host.program(program, &[]).spawn().await?;
+        if let Some(errors) = child.stderr.take() {
+            // Ends with the program's own end of it, or is of no interest any more.
+            tokio::spawn(copy(errors, tokio::fs::File::from_std(log)));
+        }
+        let copying = child.stdout.take().map(|lines| Copying {
+            task: tokio::spawn(copy(lines, tokio::fs::File::from_std(file))),
+            ended_at: None,
+        });
+        Ok(Self::with_specification(child, &line, copying).await)
+    }
+
+    async fn with_specification(mut child: Child, line: &[u8], copying: Option<Copying>) -> Self {
         let mut stdin = child.stdin.take();
         if let Some(pipe) = &mut stdin {
             let written = tokio::time::timeout(SPECIFICATION, async {
-                pipe.write_all(&line).await?;
+                pipe.write_all(line).await?;
                 pipe.flush().await
             })
             .await;
@@ -60,18 +113,26 @@ impl Meter {
                 stdin = None;
             }
         }
-        Ok(Self {
+        Self {
             child,
             stdin,
             kill_at: None,
             status: None,
-        })
+            copying,
+        }
     }
 
     /// How it ended, if it has.
     pub(crate) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
             self.status = self.child.try_wait()?;
+        }
+        // Not before its last line is here.
+        if let (Some(_), Some(copying)) = (self.status, &mut self.copying) {
+            let ended_at = *copying.ended_at.get_or_insert_with(Instant::now);
+            if !copying.task.is_finished() && ended_at.elapsed() < LAST_LINES {
+                return Ok(None);
+            }
         }
         Ok(self.status)
     }
@@ -117,6 +178,12 @@ impl Meter {
             let _ = self.child.wait().await;
         }
     }
+}
+
+/// Copies until the end, so that each piece can be read at once.
+async fn copy(mut from: impl AsyncRead + Unpin, mut to: tokio::fs::File) -> io::Result<()> {
+    tokio::io::copy(&mut from, &mut to).await?;
+    to.flush().await
 }
 
 /// Why a meter that said nothing about its end has ended.

@@ -5,10 +5,10 @@ use std::time::Duration;
 use tokio::{sync::watch, time::Instant};
 
 /// How long a stopping worker goes on trying to store what it has.
-pub(super) const LAST_TRIES: Duration = Duration::from_secs(15);
+pub(crate) const LAST_TRIES: Duration = Duration::from_secs(15);
 
 /// How long to wait before trying again, and whether at all.
-pub(super) struct Patience<'a> {
+pub(crate) struct Patience<'a> {
     stop: &'a watch::Receiver<bool>,
     pause: Duration,
     give_up: Option<Instant>,
@@ -16,7 +16,7 @@ pub(super) struct Patience<'a> {
 
 impl<'a> Patience<'a> {
     /// With `stop` telling when the worker is to stop.
-    pub(super) const fn new(stop: &'a watch::Receiver<bool>) -> Self {
+    pub(crate) const fn new(stop: &'a watch::Receiver<bool>) -> Self {
         Self {
             stop,
             pause: Duration::from_millis(200),
@@ -26,7 +26,7 @@ impl<'a> Patience<'a> {
 
     /// Waits a little longer each time; false if it is time to give up: what is
     /// not stored lies in the spool file.
-    pub(super) async fn wait(&mut self) -> bool {
+    pub(crate) async fn wait(&mut self) -> bool {
         if *self.stop.borrow() {
             let at = *self
                 .give_up
@@ -54,4 +54,4 @@ macro_rules! persist {
         }
     }};
 }
-pub(super) use persist;
+pub(crate) use persist;

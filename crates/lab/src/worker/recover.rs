@@ -202,7 +202,9 @@ impl Reading {
                 return Ok(());
             };
             self.tail = Some(tail);
-            self.meter_pid = self.meter_pid.or(batch.meter_pid);
+            if !taken.elsewhere {
+                self.meter_pid = self.meter_pid.or(batch.meter_pid);
+            }
             self.finished = self.finished.take().or(batch.finished.take());
             if batch.is_empty() {
                 return Ok(());

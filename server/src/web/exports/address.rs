@@ -1,6 +1,6 @@
 //! Addresses of files.
 
-use tokdyno_domain::ids::{ComparisonSlug, RunId};
+use tokdyno_domain::ids::{ComparisonSlug, LaunchId, RunId};
 
 /// A file that an address names.
 #[derive(Debug, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub(crate) enum Export {
     RunCsv(RunId),
     /// `/runs/7/records.csv`: a line per request.
     RecordsCsv(RunId),
+    /// `/servers/7/log`: the launch's log, byte for byte.
+    LaunchLog(LaunchId),
     /// `/runs/7/charts/<chart>.svg`
     RunChart {
         run: RunId,
@@ -83,6 +85,7 @@ impl Export {
                 }
             }
             ["runs", run, "records.csv"] => Some(Self::RecordsCsv(run.parse().ok()?)),
+            ["servers", launch, "log"] => Some(Self::LaunchLog(launch.parse().ok()?)),
             ["runs", run, "charts", file] => {
                 let (chart, format) = chart_file(file)?;
                 Some(Self::RunChart {

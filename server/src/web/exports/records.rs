@@ -1,5 +1,6 @@
 //! The requests of a run as a table: a line per request.
 
+use futures::{Stream, StreamExt, stream};
 use tokdyno_domain::{
     access::Actor,
     ids::RunId,
@@ -10,20 +11,29 @@ use tokdyno_lab::{Lab, LabError};
 
 const HEAD: &str = "stage,seq,prompt,sent_ns,connect_ns,headers_ns,ttft_ns,first_answer_ns,e2el_ns,end_ns,prompt_tokens,completion_tokens,first_chunk_tokens,cached_tokens,reasoning_tokens,chunks,coalesced_chunks,counted_by,done_seen,finish_reason,simulated,failure,http_status,message\n";
 
-/// All records, read page by page.
-pub(crate) async fn csv(lab: &Lab, actor: &Actor, run: RunId) -> Result<String, LabError> {
-    let mut text = String::from(HEAD);
-    for page in 0.. {
-        let read = lab.records(actor, run, page).await?;
-        for record in &read.records {
+/// All records, read on from one page to the next while they are sent: a run may have
+/// more than fit into memory or could be written before a reader gives up. The first
+/// page is read before anything is sent, so that a run that is not there is an error.
+pub(crate) async fn csv(
+    lab: &Lab,
+    actor: Actor,
+    run: RunId,
+) -> Result<impl Stream<Item = Result<String, LabError>> + use<>, LabError> {
+    let first = lab.records_after(&actor, run, None).await?;
+    let head = stream::iter([Ok(HEAD.to_owned())]);
+    let pages = stream::try_unfold((lab.clone(), first), move |(lab, records)| async move {
+        let Some(last) = records.last() else {
+            return Ok(None);
+        };
+        let last = Some((last.stage, last.seq));
+        let mut text = String::new();
+        for record in &records {
             push(&mut text, record);
         }
-        let done = u64::from(page + 1) * u64::from(read.page_size.max(1));
-        if read.records.is_empty() || done >= read.total {
-            break;
-        }
-    }
-    Ok(text)
+        let next = lab.records_after(&actor, run, last).await?;
+        Ok(Some((text, (lab, next))))
+    });
+    Ok(head.chain(pages))
 }
 
 fn push(text: &mut String, record: &RequestRecord) {

@@ -22,38 +22,53 @@ pub(crate) fn tokdyno(arguments: &[&str]) -> Command {
         "TOKDYNO_SITE",
         "TOKDYNO_LOG",
         "TOKDYNO_DEV",
+        "TOKDYNO_SERVER",
+        "TOKDYNO_HOST_METER",
         "OPENAI_API_KEY",
+        "XDG_CACHE_HOME",
+        "XDG_STATE_HOME",
     ] {
         command.env_remove(variable);
     }
     command
 }
 
-/// The measuring program: as `TOKDYNO_METER` names it, else built once, because
+/// The measuring program.
+fn meter() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    built(&BUILT, "TOKDYNO_METER", "tokdyno-loadgen", "tokdyno-meter")
+}
+
+/// The program that works on hosts.
+fn agent() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    built(&BUILT, "TOKDYNO_AGENT", "tokdyno-remote", "tokdyno-agent")
+}
+
+/// A program of another package: as the variable names it, else built once, because
 /// cargo builds only this package's own programs for its tests.
-fn meter() -> &'static Path {
-    static METER: OnceLock<PathBuf> = OnceLock::new();
-    METER.get_or_init(|| {
-        if let Some(named) = std::env::var_os("TOKDYNO_METER") {
+fn built(once: &OnceLock<PathBuf>, variable: &str, package: &str, program: &str) -> PathBuf {
+    let path = once.get_or_init(|| {
+        if let Some(named) = std::env::var_os(variable) {
             return PathBuf::from(named);
         }
-        let built = Command::new(env!("CARGO"))
-            .args([
-                "build",
-                "--quiet",
-                "-p",
-                "tokdyno-loadgen",
-                "--bin",
-                "tokdyno-meter",
-            ])
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status()
-            .expect("cargo runs");
-        assert!(built.success(), "tokdyno-meter builds");
-        let beside = Path::new(env!("CARGO_BIN_EXE_tokdyno")).with_file_name("tokdyno-meter");
+        cargo_build(&["-p", package, "--bin", program]);
+        let beside = Path::new(env!("CARGO_BIN_EXE_tokdyno")).with_file_name(program);
         assert!(beside.is_file(), "{} is there", beside.display());
         beside
-    })
+    });
+    path.clone()
+}
+
+/// Builds something with the cargo that runs the tests.
+pub(crate) fn cargo_build(what: &[&str]) {
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--quiet"])
+        .args(what)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status()
+        .expect("cargo runs");
+    assert!(built.success(), "{what:?} builds");
 }
 
 /// A program that has ended.
@@ -112,6 +127,13 @@ fn exit_code(child: &mut Child) -> Option<Option<i32>> {
     None
 }
 
+/// A home of its own, so that tests touch nobody's.
+fn home(data_dir: &Path) -> PathBuf {
+    let home = data_dir.join("home");
+    std::fs::create_dir_all(&home).expect("made");
+    home
+}
+
 /// A running server.
 pub(crate) struct Server {
     child: Child,
@@ -137,6 +159,9 @@ impl Server {
             .args(arguments)
             .env("TOKDYNO_SITE", super::site(data_dir))
             .env("TOKDYNO_METER", meter())
+            .env("TOKDYNO_AGENT", agent())
+            // What is kept on a host, which this machine is as well, goes there.
+            .env("HOME", home(data_dir))
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()

@@ -1,0 +1,173 @@
+//! What the page knows of its launch, and how it hears of news.
+
+use std::time::Duration;
+
+use leptos::{prelude::*, task::spawn_local};
+use tokdyno_domain::{
+    ids::LaunchId,
+    launch::LaunchState,
+    live::LaunchEvent,
+    views::servers::{LaunchSummary, LaunchView},
+};
+
+use crate::{
+    AppError, api,
+    live::{self, Link},
+};
+
+/// Shortest time between two questions that a growing log causes.
+const REFRESH: Duration = Duration::from_millis(1200);
+
+/// The launch as the page knows it.
+#[derive(Clone, Copy)]
+pub(super) struct LaunchData {
+    /// Which launch.
+    pub(super) id: LaunchId,
+    /// What the server told last.
+    pub(super) view: RwSignal<LaunchView>,
+    /// Bytes of log there are, by the latest news.
+    pub(super) log_size: RwSignal<u64>,
+    /// How the page hears of news.
+    pub(super) link: RwSignal<Link>,
+    /// Why the last refresh did not work.
+    pub(super) trouble: RwSignal<Option<AppError>>,
+    busy: StoredValue<bool>,
+    once_more: StoredValue<bool>,
+    due: StoredValue<bool>,
+}
+
+impl LaunchData {
+    /// Begins with what the server told at first.
+    pub(super) fn new(view: LaunchView) -> Self {
+        Self {
+            id: view.summary.id,
+            log_size: RwSignal::new(view.log_size),
+            view: RwSignal::new(view),
+            link: RwSignal::new(Link::default()),
+            trouble: RwSignal::new(None),
+            busy: StoredValue::new(false),
+            once_more: StoredValue::new(false),
+            due: StoredValue::new(false),
+        }
+    }
+
+    /// A part of the view that changes only when its value does.
+    pub(super) fn part<T: PartialEq + Send + Sync + 'static>(
+        self,
+        of: impl Fn(&LaunchView) -> T + Send + Sync + 'static,
+    ) -> Memo<T> {
+        Memo::new(move |_| self.view.with(&of))
+    }
+
+    /// A part of the summary that changes only when its value does.
+    pub(super) fn summary<T: PartialEq + Send + Sync + 'static>(
+        self,
+        of: impl Fn(&LaunchSummary) -> T + Send + Sync + 'static,
+    ) -> Memo<T> {
+        self.part(move |view| of(&view.summary))
+    }
+
+    /// Where the launch stands.
+    pub(super) fn state(self) -> Memo<LaunchState> {
+        self.summary(|summary| summary.state)
+    }
+
+    /// Follows the launch until it is over and all its steps are done: restoring what
+    /// ran before comes after its own end.
+    pub(super) fn follow(self) {
+        let wanted = self.part(|view| {
+            use tokdyno_domain::views::servers::StepState;
+
+            !view.summary.state.is_over()
+                || view
+                    .steps
+                    .iter()
+                    .any(|step| matches!(step.state, StepState::Now | StepState::ToCome))
+        });
+        let link = live::follow_launches(
+            Some(self.id),
+            wanted.into(),
+            move |event| self.take(&event),
+            move || self.refresh(),
+        );
+        Effect::new(move |_| self.link.set(link.get()));
+    }
+
+    /// Asks the server again. Several requests in short order become one or two.
+    pub(super) fn refresh(self) {
+        if self.busy.try_get_value().unwrap_or(true) {
+            self.once_more.try_set_value(true);
+            return;
+        }
+        self.busy.try_set_value(true);
+        spawn_local(async move {
+            loop {
+                self.once_more.try_set_value(false);
+                let answer = api::launch(self.id).await;
+                // Whoever has left the page meanwhile has taken its signals away.
+                if self.view.is_disposed() {
+                    return;
+                }
+                match answer {
+                    Ok(view) => {
+                        self.grow(view.log_size);
+                        self.view.try_set(view);
+                        self.trouble.try_set(None);
+                    }
+                    Err(error) => {
+                        self.trouble.try_set(Some(error));
+                    }
+                }
+                if self.once_more.try_get_value() != Some(true) {
+                    break;
+                }
+            }
+            self.busy.try_set_value(false);
+        });
+    }
+
+    fn take(self, event: &LaunchEvent) {
+        if event.launch != self.id {
+            return;
+        }
+        let same = self
+            .view
+            .with_untracked(|view| view.summary.state == event.state);
+        match event.log_size {
+            Some(size) if same => {
+                self.grow(size);
+                // The line that tells the stage comes with the log. A server that is
+                // ready writes many lines that tell nothing.
+                if event.state != LaunchState::Ready {
+                    self.refresh_soon();
+                }
+            }
+            _ => self.refresh(),
+        }
+    }
+
+    fn grow(self, size: u64) {
+        if self
+            .log_size
+            .try_get_untracked()
+            .is_some_and(|known| known < size)
+        {
+            self.log_size.try_set(size);
+        }
+    }
+
+    fn refresh_soon(self) {
+        if self.due.try_get_value().unwrap_or(true) {
+            return;
+        }
+        self.due.set_value(true);
+        set_timeout(
+            move || {
+                if self.due.try_set_value(false).is_none() {
+                    self.refresh();
+                }
+            },
+            REFRESH,
+        );
+    }
+}

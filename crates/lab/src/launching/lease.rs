@@ -1,0 +1,192 @@
+//! Leases of launches: who may write to one that lives. As for runs: a holder is
+//! known by (owner, epoch), whoever takes over raises the epoch, and from then on
+//! the former holder's writes find no row.
+
+use sqlx::{PgConnection, PgPool};
+use tokdyno_domain::{ids::LaunchId, live::LaunchEvent};
+use tokio::{
+    sync::{broadcast, watch},
+    task::JoinHandle,
+};
+use uuid::Uuid;
+
+use crate::{
+    Lab, LabError,
+    worker::lease::{BEAT, LEASE},
+};
+
+/// Nobody's: a launch that waits for its first holder.
+pub(super) const NOBODY: Uuid = Uuid::nil();
+
+/// The right to write to a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LaunchLease {
+    pub(crate) launch: LaunchId,
+    pub(crate) owner: Uuid,
+    pub(crate) epoch: i64,
+}
+
+/// Launches that somebody must look after and nobody does: those that live, and
+/// those that are over and owe a restoring. Nobody's at once; `own` ones of this
+/// very instance from before a restart; `lapsed` ones whose holder fell silent.
+pub(super) async fn abandoned(
+    pool: &PgPool,
+    owner: Uuid,
+    own: bool,
+    lapsed: bool,
+    driven: &[i64],
+) -> Result<Vec<(LaunchId, i64)>, LabError> {
+    let rows = sqlx::query!(
+        "SELECT id, lease_epoch FROM launches
+         WHERE id <> ALL($5)
+           AND (state IN ('starting', 'loading', 'ready', 'stopping') OR restore_due)
+           AND (lease_owner IS NULL OR lease_owner = $2 OR ($3 AND lease_owner = $1)
+                OR ($4 AND lease_expires_at < now()))
+           AND state <> 'queued'
+         ORDER BY id",
+        owner,
+        NOBODY,
+        own,
+        lapsed,
+        driven,
+    )
+    .fetch_all(pool)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| (LaunchId(row.id), row.lease_epoch))
+        .collect())
+}
+
+/// Takes a launch over; none if somebody else was quicker.
+pub(super) async fn take_over(
+    pool: &PgPool,
+    owner: Uuid,
+    launch: LaunchId,
+    epoch: i64,
+) -> Result<Option<LaunchLease>, LabError> {
+    let epoch = sqlx::query_scalar!(
+        "UPDATE launches SET lease_owner = $1, lease_epoch = lease_epoch + 1,
+             lease_expires_at = now() + $2::float8 * interval '1 second'
+         WHERE id = $3 AND lease_epoch = $4
+           AND (lease_owner IS NULL OR lease_owner IN ($1, $5) OR lease_expires_at < now())
+         RETURNING lease_epoch",
+        owner,
+        LEASE.as_secs_f64(),
+        launch.0,
+        epoch,
+        NOBODY,
+    )
+    .fetch_optional(pool)
+    .await?;
+    Ok(epoch.map(|epoch| LaunchLease {
+        launch,
+        owner,
+        epoch,
+    }))
+}
+
+/// The fence before a write: locks the launch for the transaction and moves the
+/// lease on. Says whether it was asked to stop.
+///
+/// # Errors
+/// [`LabError::LeaseLost`] if somebody has taken the launch over.
+pub(super) async fn hold(
+    connection: &mut PgConnection,
+    lease: &LaunchLease,
+) -> Result<bool, LabError> {
+    sqlx::query_scalar!(
+        r#"UPDATE launches SET lease_expires_at = now() + $4::float8 * interval '1 second'
+           WHERE id = $1 AND lease_epoch = $2 AND lease_owner = $3
+           RETURNING stop_requested_at IS NOT NULL AS "stop_requested!""#,
+        lease.launch.0,
+        lease.epoch,
+        lease.owner,
+        LEASE.as_secs_f64(),
+    )
+    .fetch_optional(connection)
+    .await?
+    .ok_or(LabError::LeaseLost)
+}
+
+/// What the heartbeat has learnt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Beat {
+    pub(super) stop_requested: bool,
+    pub(super) lost: bool,
+}
+
+/// Reports for a lease until it is dropped.
+pub(super) struct Heartbeat {
+    task: JoinHandle<()>,
+    beat: watch::Receiver<Beat>,
+}
+
+impl Heartbeat {
+    /// Begins to report.
+    pub(super) fn start(lab: &Lab, lease: LaunchLease) -> Self {
+        let (sender, beat) = watch::channel(Beat::default());
+        let live = lab.hear_launches_inside();
+        let task = tokio::spawn(report(lab.0.pool.clone(), lease, live, sender));
+        Self { task, beat }
+    }
+
+    /// Waits until something holds of what was learnt.
+    pub(super) async fn until(&self, holds: impl FnMut(&Beat) -> bool) {
+        if self.beat.clone().wait_for(holds).await.is_err() {
+            // The reporting task has ended, which it does only when lost, and then
+            // says so first.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl Drop for Heartbeat {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn report(
+    pool: PgPool,
+    lease: LaunchLease,
+    mut live: broadcast::Receiver<LaunchEvent>,
+    sender: watch::Sender<Beat>,
+) {
+    let mut clock = tokio::time::interval(BEAT);
+    clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut deaf = false;
+    loop {
+        tokio::select! {
+            _ = clock.tick() => {}
+            // A request to stop is announced: no need to wait for the next beat.
+            heard = live.recv(), if !deaf => match heard {
+                Ok(event) if event.launch != lease.launch || event.log_size.is_some() => continue,
+                Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => deaf = true,
+            },
+        }
+        let beat = async {
+            let mut connection = pool.acquire().await?;
+            hold(&mut connection, &lease).await
+        };
+        // An outage is waited out: until somebody else takes over, nothing is lost.
+        match tokio::time::timeout(LEASE / 2, beat).await {
+            Ok(Ok(stop_requested)) => {
+                sender.send_if_modified(|beat| {
+                    let news = stop_requested && !beat.stop_requested;
+                    beat.stop_requested |= stop_requested;
+                    news
+                });
+            }
+            Ok(Err(LabError::LeaseLost)) => {
+                sender.send_modify(|beat| beat.lost = true);
+                // The sender stays until nobody asks any more.
+                sender.closed().await;
+                return;
+            }
+            Ok(Err(error)) => tracing::debug!(launch = %lease.launch, %error, "a heartbeat failed"),
+            Err(_) => tracing::debug!(launch = %lease.launch, "a heartbeat took too long"),
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Hosts for real: local processes, and a real `sshd` on loopback.
+
+mod connection;
+mod exact;
+mod facts;
+mod follow;
+mod launches;
+mod programs;
+mod restore;
+mod support;
