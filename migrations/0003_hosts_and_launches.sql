@@ -143,6 +143,9 @@ CREATE TABLE launches (
 CREATE INDEX launches_list ON launches (team_id, id DESC);
 CREATE INDEX launches_alive ON launches (host_id)
     WHERE state IN ('queued', 'starting', 'loading', 'ready', 'stopping');
+-- An adopted server is brought back once at a time.
+CREATE UNIQUE INDEX launches_restored_once ON launches (restores_id)
+    WHERE state IN ('queued', 'starting', 'loading', 'ready', 'stopping');
 CREATE INDEX launches_restores ON launches (id) WHERE restore_due;
 
 -- The log as bytes, as the host has it. One row a piece, keyed by where it begins.

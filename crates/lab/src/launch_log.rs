@@ -69,7 +69,8 @@ impl LogFile {
 impl Lab {
     /// A page of a launch's log from byte `start` on, at most `most` bytes; it ends
     /// with a whole character. With `find`, also the lines of the whole log that
-    /// hold it, in upper or lower case, at most two hundred.
+    /// hold it, in upper or lower case, at most two hundred. A log may hold secrets,
+    /// so only those who launch read it.
     ///
     /// # Errors
     /// [`LabError::NoSuchLaunch`], [`LabError::Forbidden`],
@@ -82,7 +83,7 @@ impl Lab {
         most: u64,
         find: &str,
     ) -> Result<LogPage, LabError> {
-        authorise(actor, Capability::Read)?;
+        authorise(actor, Capability::Launch)?;
         let row = sqlx::query!(
             "SELECT state, log_size FROM launches WHERE id = $1 AND team_id = $2",
             launch.0,
@@ -117,7 +118,7 @@ impl Lab {
         })
     }
 
-    /// The whole log as stored, byte for byte.
+    /// The whole log as stored, byte for byte, for those who launch.
     ///
     /// # Errors
     /// [`LabError::NoSuchLaunch`], [`LabError::Forbidden`],
@@ -127,7 +128,7 @@ impl Lab {
         actor: &Actor,
         launch: LaunchId,
     ) -> Result<LogFile, LabError> {
-        authorise(actor, Capability::Read)?;
+        authorise(actor, Capability::Launch)?;
         let there = sqlx::query_scalar!(
             r#"SELECT EXISTS (SELECT 1 FROM launches
                    WHERE id = $1 AND team_id = $2) AS "there!""#,

@@ -16,7 +16,7 @@ use tokdyno_domain::{
 };
 use uuid::Uuid;
 
-use crate::{LabError, launching, stages};
+use crate::{LabError, error::taken, launching, stages};
 
 /// A launch about to be queued.
 pub(crate) struct NewLaunch<'a> {
@@ -58,7 +58,13 @@ pub(crate) async fn queue(
             new.spec.engine.word(),
         )
         .fetch_one(&mut *connection)
-        .await?,
+        .await
+        .map_err(|error| {
+            taken(error, || {
+                "The server is being restored already, or runs again. Look at its newest launch."
+                    .to_owned()
+            })
+        })?,
     );
     sqlx::query!(
         "UPDATE launches SET folder = $2 WHERE id = $1",
@@ -137,6 +143,22 @@ pub(crate) struct Locked {
     pub(crate) stop_requested: bool,
     /// It serves only with a key that is not known here.
     pub(crate) wants_key: bool,
+}
+
+/// The host of a launch of the actor's team, which never changes.
+pub(crate) async fn host_of(
+    connection: &mut PgConnection,
+    actor: &Actor,
+    launch: LaunchId,
+) -> Result<HostId, LabError> {
+    let host = sqlx::query_scalar!(
+        "SELECT host_id FROM launches WHERE id = $1 AND team_id = $2",
+        launch.0,
+        actor.team.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    host.map(HostId).ok_or(LabError::NoSuchLaunch(launch))
 }
 
 /// Locks a launch of the actor's team. Not against rows that merely name it: their

@@ -106,7 +106,11 @@ impl Launcher {
                 }
                 Err(error) => {
                     answering_since = None;
-                    tracing::debug!(%error, "the queue of launches could not be read");
+                    if matches!(error, LabError::DatabaseUnavailable) {
+                        tracing::debug!(%error, "the queue of launches could not be read");
+                    } else {
+                        tracing::warn!(%error, "the queue of launches could not be read");
+                    }
                 }
             }
             for (driven, lease, launch) in taken {
@@ -124,7 +128,8 @@ impl Launcher {
         }
     }
 
-    /// Takes what is there to be taken.
+    /// Takes what is there to be taken. Trouble with one launch leaves the others
+    /// their turn.
     async fn turn(
         self: &Arc<Self>,
         taken: &mut Vec<(Driven, LaunchLease, Launch)>,
@@ -136,16 +141,23 @@ impl Launcher {
         let driven: Vec<i64> = self.driven_launches().iter().map(|id| id.0).collect();
         let abandoned =
             lease::abandoned(pool, self.owner, !*recovered, lapsed_too, &driven).await?;
+        let mut outage = false;
         for (launch, epoch) in abandoned {
-            let Some(lease) = lease::take_over(pool, self.owner, launch, epoch).await? else {
-                continue;
-            };
-            self.take(taken, lease).await?;
+            match lease::take_over(pool, self.owner, launch, epoch).await {
+                Ok(Some(lease)) => outage |= is_outage(self.take(taken, lease).await),
+                Ok(None) => {}
+                Err(error) => outage |= is_outage(Err(error)),
+            }
         }
-        *recovered = true;
-        give_back::end_overdue_waiting(pool).await?;
-        for lease in bounded(queue::claim(pool, self.owner)).await? {
-            self.take(taken, lease).await?;
+        *recovered |= !outage;
+        outage |= is_outage(give_back::end_overdue_waiting(pool).await);
+        let mut claimed = Vec::new();
+        outage |= is_outage(bounded(queue::claim(pool, self.owner, &mut claimed)).await);
+        for lease in claimed {
+            outage |= is_outage(self.take(taken, lease).await);
+        }
+        if outage {
+            return Err(LabError::DatabaseUnavailable);
         }
         Ok(())
     }
@@ -194,6 +206,18 @@ async fn launch_news(live: &mut broadcast::Receiver<LaunchEvent>) {
             Ok(event) if event.log_size.is_some() => {}
             Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => return,
             Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}
+
+/// Was it the database that was away? Any other trouble is told here.
+fn is_outage(done: Result<(), LabError>) -> bool {
+    match done {
+        Ok(()) => false,
+        Err(LabError::DatabaseUnavailable) => true,
+        Err(error) => {
+            tracing::warn!(%error, "a launch could not be taken up; the others are");
+            false
         }
     }
 }

@@ -5,7 +5,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use argon2::{
     Argon2, PasswordHash, PasswordHasher, PasswordVerifier,
@@ -45,7 +49,7 @@ const MAX_ADDRESS: usize = 100;
 const LOCK: i64 = 0x746f_6b64_7973_6967;
 
 /// Each hash takes 19 MiB and a processor for a moment.
-static HASHING: Semaphore = Semaphore::const_new(2);
+static HASHING: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(2)));
 
 /// What a browser keeps in its cookie: 32 random bytes as 64 hexadecimal digits.
 /// Only its hash is stored.
@@ -128,13 +132,35 @@ impl Lab {
         let attempt = self.count_attempt(address).await?;
         // Longer ones were never set, and are not worth hashing.
         let fits = password.len() <= MAX_PASSWORD;
-        if !(fits && matches(password, hash).await?) {
+        if !(fits && matches(password, hash.clone()).await?) {
             let mut connection = self.0.pool.acquire().await?;
             refused(&mut connection, "wrong password").await?;
             return Err(LabError::WrongPassword);
         }
+        self.open_session(address, attempt, &hash).await
+    }
+
+    /// Opens the session, unless the password of `verified` was changed while it was
+    /// being looked at: then it ends sessions, and this one would outlive it.
+    async fn open_session(
+        &self,
+        address: &str,
+        attempt: i64,
+        verified: &str,
+    ) -> Result<SessionToken, LabError> {
         let token = new_token()?;
         let mut tx = self.0.pool.begin().await?;
+        let still = sqlx::query_scalar!(
+            "SELECT the_only FROM operator_password WHERE hash = $1 FOR SHARE",
+            verified,
+        )
+        .fetch_optional(&mut *tx)
+        .await?;
+        if still.is_none() {
+            refused(&mut tx, "changed password").await?;
+            tx.commit().await?;
+            return Err(LabError::WrongPassword);
+        }
         sqlx::query!(
             "DELETE FROM sign_in_failures WHERE id = $1 OR address = $2",
             attempt,
@@ -312,11 +338,17 @@ async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> password_hash::Result<T> + Send + 'static,
 ) -> Result<T, LabError> {
     let doing = "working on a password";
-    let _permit = HASHING
-        .acquire()
+    let permit = Arc::clone(&HASHING)
+        .acquire_owned()
         .await
         .map_err(|error| LabError::internal(doing, error))?;
-    tokio::task::spawn_blocking(work)
+    // Held by the work itself, which goes on when nobody waits for it any more.
+    let held = move || {
+        let done = work();
+        drop(permit);
+        done
+    };
+    tokio::task::spawn_blocking(held)
         .await
         .map_err(|error| LabError::internal(doing, error))?
         .map_err(|error| LabError::internal(doing, error))

@@ -6,12 +6,14 @@ mod error;
 mod forward;
 mod host;
 mod program;
+mod relay;
 mod session;
 mod stream;
 mod stub;
 mod tail;
 mod transport;
 mod trouble;
+mod tunnel;
 
 pub use error::RemoteError;
 pub use forward::Forward;

@@ -60,13 +60,15 @@ pub enum FailureKind {
     NoToken,
     /// The host was started anew.
     Rebooted,
+    /// It was to be stopped and goes on.
+    NotStopped,
     /// This program could not go on.
     Internal,
 }
 
 impl FailureKind {
     /// All of them.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Unreachable,
         Self::HostKeyUnknown,
         Self::HostKeyChanged,
@@ -94,6 +96,7 @@ impl FailureKind {
         Self::WrongModel,
         Self::NoToken,
         Self::Rebooted,
+        Self::NotStopped,
         Self::Internal,
     ];
 
@@ -130,6 +133,7 @@ impl FailureKind {
             Self::WrongModel => "The engine serves another model than the profile asks for.",
             Self::NoToken => "The engine answers but does not generate a token.",
             Self::Rebooted => "The host was started anew.",
+            Self::NotStopped => "It was to be stopped, but goes on running.",
             Self::Internal => "This program could not go on.",
         }
     }
@@ -203,6 +207,9 @@ impl FailureKind {
             Self::WrongModel => "Correct the model or the served name in the profile.",
             Self::NoToken => "Look at the end of the log; the engine's own health may be broken.",
             Self::Rebooted => "Launch again.",
+            Self::NotStopped => {
+                "Stop it on the host by hand, as its administrator; until then it holds its GPUs and its port."
+            }
             Self::Internal => "Look into this program's log, and report what stands there.",
         }
     }

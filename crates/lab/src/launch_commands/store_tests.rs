@@ -409,3 +409,62 @@ async fn why_a_server_cannot_be_restored_is_what_is_the_case(pool: PgPool) {
         assert!(refused.to_string().contains(said), "{state}: {refused}");
     }
 }
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn one_server_is_restored_once_however_many_ask_and_by_whatever_name(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let (host, profile) = (a_host(&lab).await, a_profile(&lab).await);
+    let root = adopted(&pool, &lab, host, profile).await;
+    bring_to(&pool, root, LaunchState::Stopped).await;
+    let before = lab.restore_launch(ME, root).await.expect("queued");
+    bring_to(&pool, before, LaunchState::Stopped).await;
+    let (a, b, c, d) = tokio::join!(
+        lab.restore_launch(ME, root),
+        lab.restore_launch(ME, before),
+        lab.restore_launch(ME, root),
+        lab.restore_launch(ME, before),
+    );
+    let mut restored = 0;
+    for answer in [a, b, c, d] {
+        match answer {
+            Ok(_) => restored += 1,
+            Err(refused) => {
+                assert_eq!(refused.status(), 409, "{refused}");
+                assert!(
+                    refused.to_string().contains("restored already"),
+                    "{refused}"
+                );
+            }
+        }
+    }
+    assert_eq!(restored, 1);
+    // The database itself refuses a second one.
+    let twice = sqlx::query(
+        "INSERT INTO launches (team_id, actor_id, host_id, revision_id, origin, restores_id,
+             state, port, plan, engine)
+         SELECT team_id, actor_id, host_id, revision_id, origin, restores_id, 'queued', port,
+             plan, engine
+         FROM launches WHERE restores_id = $1 LIMIT 1",
+    )
+    .bind(root)
+    .execute(&pool)
+    .await
+    .expect_err("a refusal");
+    assert!(
+        twice.to_string().contains("launches_restored_once"),
+        "{twice}"
+    );
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_server_on_a_removed_host_is_not_restored(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let (host, profile) = (a_host(&lab).await, a_profile(&lab).await);
+    let root = adopted(&pool, &lab, host, profile).await;
+    bring_to(&pool, root, LaunchState::Stopped).await;
+    lab.remove_host(ME, host).await.expect("removed");
+    let refused = lab.restore_launch(ME, root).await;
+    assert!(matches!(refused, Err(LabError::NoSuchHost(gone)) if gone == host));
+}

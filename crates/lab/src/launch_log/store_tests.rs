@@ -164,3 +164,18 @@ async fn a_log_that_is_long_is_downloaded_piece_by_piece(pool: PgPool) {
         assert!(matches!(refused, Err(LabError::Forbidden(_))));
     }
 }
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_log_is_read_by_those_who_launch(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let (_, _, launch) = queued(&lab).await;
+    let stranger = &Actor::NETWORK;
+    let page = lab.launch_log(stranger, launch, 0, 100, "").await;
+    assert!(matches!(page, Err(LabError::Forbidden(_))), "{page:?}");
+    let file = lab.launch_log_file(stranger, launch).await;
+    assert!(matches!(file, Err(LabError::Forbidden(_))));
+    lab.launch_log(&Actor::SIGNED_IN, launch, 0, 100, "")
+        .await
+        .expect("a page");
+}

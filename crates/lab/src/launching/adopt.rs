@@ -236,9 +236,10 @@ impl Lab {
     /// folder there.
     ///
     /// # Errors
-    /// [`LabError::Invalid`] for a folder of somebody else, [`LabError::Conflict`] if
-    /// the launch lives, if nothing of it is left, if a server is restored from the
-    /// folder, or if something of it cannot be ended; [`LabError::Host`],
+    /// [`LabError::Invalid`] for a folder of somebody else, [`LabError::NoSuchLaunch`]
+    /// for one of another team, [`LabError::Conflict`] if the launch lives or is one of
+    /// another host, if nothing of it is left, if a server is restored from the folder,
+    /// or if something of it cannot be ended; [`LabError::Host`],
     /// [`LabError::NoSuchHost`], [`LabError::Forbidden`],
     /// [`LabError::DatabaseUnavailable`].
     pub async fn clean_up(
@@ -255,12 +256,20 @@ impl Lab {
             )));
         };
         let remote = self.remote_host(actor, host).await?;
-        let known = match self.launch_of_team(actor, launch).await {
-            Ok(known) => Some(known),
+        let known = match row::read(&self.0.pool, launch).await {
+            Ok(known) if known.actor.team == actor.team => Some(known),
+            // Another team's is none of the actor's business.
+            Ok(_) => return Err(LabError::NoSuchLaunch(launch)),
             // The database is an older copy: the folder's name still says whose it is.
             Err(LabError::NoSuchLaunch(_)) => None,
             Err(error) => return Err(error),
         };
+        if let Some(known) = known.as_ref().filter(|known| known.host != host) {
+            return Err(LabError::Conflict(format!(
+                "Launch {launch} is one of host {}, not of host {host}. Look at the host again.",
+                known.host
+            )));
+        }
         if known.as_ref().is_some_and(|known| !known.state.is_over()) {
             return Err(LabError::Conflict(format!(
                 "Launch {launch} lives; stop it rather than cleaning up after it."
@@ -282,10 +291,13 @@ impl Lab {
                 "Another process runs in that folder by now. Look at the host again.".to_owned(),
             ));
         }
+        // Noted before anything is done, so that what fails midway has left a trace.
+        self.note_clean_up(actor, launch, &format!("asked, on host {host}"))
+            .await?;
         if let Some(known) = &known
             && known.origin == LaunchOrigin::Launched
         {
-            keeper::stop(&remote, &known.keeper).await?;
+            keeper::stop(&remote, &known.keeper, GRACE).await?;
         }
         let stopped = remote.stop(folder, &left.identity, GRACE).await?;
         if let Some(alive) = stopped.left.first() {
@@ -295,10 +307,19 @@ impl Lab {
             )));
         }
         remote.remove(folder).await?;
+        self.note_clean_up(actor, launch, &format!("done, on host {host}"))
+            .await
+    }
+
+    async fn note_clean_up(
+        &self,
+        actor: &Actor,
+        launch: LaunchId,
+        detail: &str,
+    ) -> Result<(), LabError> {
         let mut connection = self.0.pool.acquire().await?;
         let subject = format!("launch {launch}");
-        let detail = format!("on host {host}");
-        audit::note_more(&mut connection, actor, Action::CleanUp, subject, &detail).await
+        audit::note_more(&mut connection, actor, Action::CleanUp, subject, detail).await
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
     lease::{Heartbeat, LaunchLease},
     log::Log,
     patience::{BackOff, Patience},
-    row::{self, Change, Launch, until},
+    row::{self, Change, Launch},
     trouble::{failure_of, is_outage, passes},
 };
 use crate::{Lab, LabError, launch_runs::cancel_runs_of, steps::Doing, worker::patience::persist};
@@ -68,7 +68,7 @@ impl Signals {
     pub(super) async fn within<T>(&self, work: impl Future<Output = Step<T>>) -> Step<T> {
         let time_is_up = async {
             match self.end_by {
-                Some(at) => tokio::time::sleep(until(at)).await,
+                Some(at) => give_back::wait_until(at, row::now).await,
                 None => std::future::pending().await,
             }
         };

@@ -1,12 +1,19 @@
 //! Those who keep a process besides us: systemd and container runtimes. They are
 //! asked in their own words; everything is a plain command on the host.
 
+use std::time::Duration;
+
 use tokdyno_domain::host::Keeper;
 use tokdyno_engines::ContainerFacts;
 use tokdyno_remote::{ExitKind, Host, RawCommand, RemoteError};
 
 /// Seconds that a container gets between being asked to end and being killed.
 const CONTAINER_GRACE_S: &str = "30";
+
+/// How long a keeper may take to answer a question.
+const QUESTION: Duration = Duration::from_secs(30);
+/// How much longer than what it keeps may take to end, a keeper may take to end it.
+const ORDER: Duration = Duration::from_secs(60);
 
 /// What a keeper answered: its output, or a sentence about what went wrong.
 pub(super) type Answer = Result<String, String>;
@@ -33,16 +40,29 @@ pub(super) fn how(keeper: &Keeper, launched: bool) -> String {
 }
 
 /// Stops it its own way; none if it is a plain process.
-pub(super) async fn stop(host: &Host, keeper: &Keeper) -> Result<Option<Answer>, RemoteError> {
-    order(host, keeper, "stop").await
+pub(super) async fn stop(
+    host: &Host,
+    keeper: &Keeper,
+    grace: Duration,
+) -> Result<Option<Answer>, RemoteError> {
+    order(host, keeper, "stop", grace).await
 }
 
 /// Starts it again its own way; none if it is a plain process.
-pub(super) async fn start(host: &Host, keeper: &Keeper) -> Result<Option<Answer>, RemoteError> {
-    order(host, keeper, "start").await
+pub(super) async fn start(
+    host: &Host,
+    keeper: &Keeper,
+    grace: Duration,
+) -> Result<Option<Answer>, RemoteError> {
+    order(host, keeper, "start", grace).await
 }
 
-async fn order(host: &Host, keeper: &Keeper, verb: &str) -> Result<Option<Answer>, RemoteError> {
+async fn order(
+    host: &Host,
+    keeper: &Keeper,
+    verb: &str,
+    grace: Duration,
+) -> Result<Option<Answer>, RemoteError> {
     let words: Vec<&str> = match keeper {
         Keeper::Process => return Ok(None),
         Keeper::Unit { name, user } => systemctl(*user)
@@ -57,7 +77,16 @@ async fn order(host: &Host, keeper: &Keeper, verb: &str) -> Result<Option<Answer
             words
         }
     };
-    ask(host, &words).await.map(Some)
+    let limit = grace + ORDER;
+    match within(host.label(), limit, run(host, &words)).await {
+        // What it was told may yet come to pass; the process is looked at afterwards.
+        Err(RemoteError::TimedOut { .. }) => Ok(Some(Err(format!(
+            "`{}` did not answer within {} s.",
+            shown(&words),
+            limit.as_secs()
+        )))),
+        other => other.map(Some),
+    }
 }
 
 /// Number of the process that it keeps now, on the host; none if none runs.
@@ -131,7 +160,31 @@ fn reference<'a>(id: &'a str, name: &'a str) -> &'a str {
     if id.is_empty() { name } else { id }
 }
 
+/// A question that is not answered in time is no answer of "none".
 async fn ask(host: &Host, words: &[&str]) -> Result<Answer, RemoteError> {
+    within(host.label(), QUESTION, run(host, words)).await
+}
+
+async fn within<T>(
+    host: &str,
+    limit: Duration,
+    asked: impl Future<Output = Result<T, RemoteError>>,
+) -> Result<T, RemoteError> {
+    tokio::time::timeout(limit, asked)
+        .await
+        .unwrap_or_else(|_| {
+            Err(RemoteError::TimedOut {
+                host: host.to_owned(),
+                seconds: limit.as_secs(),
+            })
+        })
+}
+
+fn shown(words: &[&str]) -> String {
+    words.iter().take(4).copied().collect::<Vec<_>>().join(" ")
+}
+
+async fn run(host: &Host, words: &[&str]) -> Result<Answer, RemoteError> {
     let output = host.run(&RawCommand::new(words), &[]).await?;
     if output.status.success() {
         return Ok(Ok(String::from_utf8_lossy(&output.stdout).into_owned()));
@@ -151,7 +204,7 @@ async fn ask(host: &Host, words: &[&str]) -> Result<Answer, RemoteError> {
         .filter(|c| !c.is_control())
         .take(300)
         .collect();
-    let command = words.iter().take(4).copied().collect::<Vec<_>>().join(" ");
+    let command = shown(words);
     Ok(Err(if said.is_empty() {
         format!("`{command}` ended with {how}.")
     } else {
@@ -177,6 +230,19 @@ mod tests {
         };
         assert!(how(&container, true).contains("podman stop tokdyno-1"));
         assert!(how(&Keeper::Process, false).contains("SIGTERM"));
+    }
+
+    #[tokio::test]
+    async fn a_keeper_that_does_not_answer_is_not_waited_for_without_end() {
+        let never = std::future::pending::<Result<(), RemoteError>>();
+        let error = within("gpu1", Duration::from_millis(20), never)
+            .await
+            .expect_err("no answer");
+        assert!(matches!(error, RemoteError::TimedOut { .. }), "{error}");
+        assert!(error.to_string().contains("gpu1 did not answer"), "{error}");
+        let soon = async { Ok(7) };
+        let answer = within("gpu1", Duration::from_secs(5), soon).await;
+        assert_eq!(answer.expect("an answer"), 7);
     }
 
     #[test]

@@ -171,6 +171,8 @@ impl Log {
             }
         }
         self.shared.ended.store(true, Ordering::Release);
+        // Of a full one nobody tells any more.
+        self.shared.tell().await;
         Ok(())
     }
 
@@ -221,9 +223,14 @@ pub(super) async fn stored(pool: &PgPool, launch: &Launch) -> Result<(LogReader,
 }
 
 async fn run(shared: Arc<Shared>, host: Host, folder: String, patience: Patience) {
-    // Whichever ends first: following ends only when the lease is lost, or at the
-    // most that is stored.
-    tokio::join!(follow(&shared, &host, &folder, &patience), tell(&shared));
+    // Following ends when the lease is lost, and at the most that is stored. Telling
+    // ends with it.
+    tokio::select! {
+        () = follow(&shared, &host, &folder, &patience) => {}
+        () = tell(&shared) => {}
+    }
+    // What was stored last, and what telling may have been about to say.
+    shared.tell().await;
 }
 
 async fn follow(shared: &Shared, host: &Host, folder: &str, patience: &Patience) {
@@ -317,6 +324,12 @@ impl Shared {
         Ok(())
     }
 
+    async fn tell(&self) {
+        if let Err(error) = tell_once(self).await {
+            tracing::debug!(launch = %self.lease.launch, %error, "growth was not announced");
+        }
+    }
+
     async fn remark(&self, text: String) {
         let change = Change::remark(text);
         if let Err(error) = note(&self.pool, &self.lease, &change).await {
@@ -400,9 +413,7 @@ async fn tell(shared: &Shared) {
         if !shared.news.swap(false, Ordering::AcqRel) {
             continue;
         }
-        if let Err(error) = tell_once(shared).await {
-            tracing::debug!(launch = %shared.lease.launch, %error, "growth was not announced");
-        }
+        shared.tell().await;
     }
 }
 

@@ -118,7 +118,10 @@ impl Drive {
         loop {
             let asked = persist!(&self.signals.stop, self.ask_to_give_way(named.0))?;
             let Some((production, profile)) = asked else {
-                return Ok(());
+                return match persist!(&self.signals.stop, self.not_put_aside(named.0))? {
+                    None => Ok(()),
+                    Some(failure) => Err(Halt::Failed(failure)),
+                };
             };
             let step = format!("{} {profile}", Doing::StopProduction.words());
             self.change(Change::step(step)).await?;
@@ -129,6 +132,34 @@ impl Drive {
                 let _ = tokio::time::timeout(self.patience.serving, live.recv()).await;
             }
         }
+    }
+
+    /// Does what this launch had asked to give way go on running all the same?
+    async fn not_put_aside(&self, named: i64) -> Result<Option<LaunchFailure>, LabError> {
+        // Only what was asked by this launch: that is noted as owed.
+        let newest = sqlx::query!(
+            r#"SELECT l.id, l.failure AS "failure: sqlx::types::Json<LaunchFailure>"
+               FROM launches l JOIN launches own ON own.id = $2 AND own.restore_due
+               WHERE coalesce(l.restores_id, l.id) =
+                   (SELECT coalesce(restores_id, id) FROM launches WHERE id = $1)
+               ORDER BY l.id DESC LIMIT 1"#,
+            named,
+            self.launch.id.0,
+        )
+        .fetch_optional(&self.lab.0.pool)
+        .await?;
+        Ok(newest.and_then(|newest| {
+            let failure = newest.failure?.0;
+            (failure.kind == FailureKind::NotStopped).then(|| {
+                LaunchFailure::new(
+                    FailureKind::NotStopped,
+                    format!(
+                        "Launch {} was to give way to this one. {}",
+                        newest.id, failure.detail
+                    ),
+                )
+            })
+        }))
     }
 
     async fn is_over(&self, launch: i64) -> Result<bool, LabError> {

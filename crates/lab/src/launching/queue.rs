@@ -1,6 +1,8 @@
 //! Whose turn it is: one owner per set of GPUs, in the order of asking. What is to
 //! be restored goes first, since somebody relies on it.
 
+use std::time::Duration;
+
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use tokdyno_domain::{
@@ -12,6 +14,9 @@ use uuid::Uuid;
 
 use super::lease::LaunchLease;
 use crate::{LabError, launch_rows, worker::lease::LEASE};
+
+/// How long deciding about one host may take.
+const TURN: Duration = Duration::from_secs(20);
 
 /// A launch as far as its turn depends on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,17 +46,43 @@ enum Turn {
 }
 
 /// Claims every launch whose turn it is, and tells the others what they wait for.
-pub(super) async fn claim(pool: &PgPool, owner: Uuid) -> Result<Vec<LaunchLease>, LabError> {
+/// Trouble with one host leaves the others their turn, and what was claimed is in
+/// `claimed` however it ends.
+///
+/// # Errors
+/// [`LabError::DatabaseUnavailable`].
+pub(super) async fn claim(
+    pool: &PgPool,
+    owner: Uuid,
+    claimed: &mut Vec<LaunchLease>,
+) -> Result<(), LabError> {
     let hosts = sqlx::query_scalar!(
         "SELECT DISTINCT host_id FROM launches WHERE state = 'queued' ORDER BY host_id"
     )
     .fetch_all(pool)
     .await?;
-    let mut claimed = Vec::new();
+    let (mut slow, mut outage) = (0, false);
     for host in hosts {
-        claimed.append(&mut claim_on(pool, owner, HostId(host)).await?);
+        match tokio::time::timeout(TURN, claim_on(pool, owner, HostId(host))).await {
+            Ok(Ok(mut here)) => claimed.append(&mut here),
+            Ok(Err(LabError::DatabaseUnavailable)) => outage = true,
+            Ok(Err(error)) => {
+                tracing::warn!(host, %error, "the queue of a host cannot be moved on");
+            }
+            Err(_) => {
+                slow += 1;
+                tracing::warn!(host, "the queue of a host is held by somebody");
+            }
+        }
+        // One may be a row that somebody holds; two are the database.
+        if slow > 1 {
+            return Err(LabError::DatabaseUnavailable);
+        }
     }
-    Ok(claimed)
+    if outage {
+        return Err(LabError::DatabaseUnavailable);
+    }
+    Ok(())
 }
 
 async fn claim_on(pool: &PgPool, owner: Uuid, host: HostId) -> Result<Vec<LaunchLease>, LabError> {

@@ -25,6 +25,7 @@ use super::{
 use crate::{
     Lab, LabError,
     audit::{self, Action},
+    hosts,
     launch_rows::{self, NewLaunch},
     steps::Doing,
     worker::patience::persist,
@@ -39,8 +40,8 @@ impl Lab {
     ///
     /// # Errors
     /// [`LabError::NoSuchLaunch`], [`LabError::Conflict`] if it was started from here,
-    /// lives, or is being restored already, [`LabError::Forbidden`],
-    /// [`LabError::DatabaseUnavailable`].
+    /// lives, or is being restored already, [`LabError::NoSuchHost`] if its host was
+    /// removed, [`LabError::Forbidden`], [`LabError::DatabaseUnavailable`].
     pub async fn restore_launch(
         &self,
         actor: &Actor,
@@ -48,6 +49,10 @@ impl Lab {
     ) -> Result<LaunchId, LabError> {
         authorise(actor, Capability::Launch)?;
         let mut tx = self.0.pool.begin().await?;
+        // The host before the launch, as everywhere: all incarnations of a server are
+        // on one host, so whoever comes second finds what the first has queued.
+        let host = launch_rows::host_of(&mut tx, actor, launch).await?;
+        hosts::lock(&mut tx, actor, host).await?;
         let locked = launch_rows::lock(&mut tx, actor, launch).await?;
         let refuse = |why: &str| Err(LabError::Conflict(format!("Launch {launch} {why}")));
         if locked.origin == LaunchOrigin::Launched {
@@ -188,6 +193,7 @@ impl Drive {
     /// ended yet.
     async fn write_restored(&self, named: LaunchId) -> Result<Option<LaunchId>, LabError> {
         let mut tx = self.lab.0.pool.begin().await?;
+        hosts::lock(&mut tx, &self.launch.actor, self.launch.host).await?;
         lease::hold(&mut tx, &self.lease).await?;
         if let Some(living) = living(&mut tx, named).await? {
             return Ok((!living.ending).then_some(living.id));
@@ -320,8 +326,9 @@ impl Drive {
                 .await?
                 .map_err(|error| Halt::Failed(not_restored(&error)))?
         } else {
-            let kept = &kept;
-            let started = self.patiently(|host| async move { keeper::start(&host, kept).await });
+            let (kept, grace) = (&kept, self.patience.grace);
+            let started =
+                self.patiently(|host| async move { keeper::start(&host, kept, grace).await });
             match started.await? {
                 Ok(Some(Err(sentence))) => {
                     return Err(Halt::Failed(LaunchFailure::new(

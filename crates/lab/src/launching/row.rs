@@ -1,7 +1,5 @@
 //! A launch as its worker knows it, and the one way of changing its row.
 
-use std::time::Duration;
-
 use sqlx::{PgConnection, PgPool, types::Json};
 use time::OffsetDateTime;
 use tokdyno_domain::{
@@ -59,11 +57,6 @@ pub(super) fn end_by(plan: &LaunchPlan) -> Option<Timestamp> {
 /// Now, by this machine's clock.
 pub(super) fn now() -> Timestamp {
     Timestamp::from_datetime(OffsetDateTime::now_utc())
-}
-
-/// How long until then; nothing if it is past.
-pub(super) fn until(at: Timestamp) -> Duration {
-    Duration::from_micros(u64::try_from(at.0.saturating_sub(now().0)).unwrap_or(0))
 }
 
 /// Reads a launch.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokdyno_domain::{
     host::{Keeper, ProcessIdentity},
-    launch::LaunchState,
+    launch::{FailureKind, LaunchFailure, LaunchState},
 };
 use tokdyno_remote::{ProcessStatus, RemoteError, Signal};
 use tokio::time::Instant;
@@ -28,13 +28,60 @@ const KILL_TIME: Duration = Duration::from_secs(10);
 /// Between two looks at one that ends.
 const LOOK: Duration = Duration::from_millis(200);
 
+/// What became of processes that were to end.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// They are gone; what is to be said of it.
+    Gone(Vec<String>),
+    /// Something of it runs on.
+    Left {
+        /// What, and why; a sentence.
+        why: String,
+        remarks: Vec<String>,
+    },
+}
+
+impl Ended {
+    /// Gone, unless something is left.
+    fn of(left: &[String], remarks: Vec<String>) -> Self {
+        if left.is_empty() {
+            Self::Gone(remarks)
+        } else {
+            Self::Left {
+                why: left.join(" "),
+                remarks,
+            }
+        }
+    }
+
+    /// All there is to say.
+    fn into_remarks(self) -> Vec<String> {
+        match self {
+            Self::Gone(remarks) => remarks,
+            Self::Left { why, remarks } => std::iter::once(why).chain(remarks).collect(),
+        }
+    }
+}
+
 impl Drive {
     /// Ends the launch because somebody wants it. May be done again from the
     /// beginning.
     pub(super) async fn stop(&mut self) -> Step {
         self.follow_log().await?;
         self.wait_for_runs().await?;
-        let mut remarks = self.end_processes(self.patience.grace).await?;
+        let mut remarks = match self.end_processes(self.patience.grace).await? {
+            Ended::Gone(remarks) => remarks,
+            Ended::Left { why, remarks } => {
+                tracing::warn!(launch = %self.launch.id, why, "a launch could not be stopped");
+                return self
+                    .end_as(Change {
+                        failure: Some(LaunchFailure::new(FailureKind::NotStopped, why)),
+                        remarks,
+                        ..Change::to(LaunchState::Failed)
+                    })
+                    .await;
+            }
+        };
         remarks.extend(self.gave_back_late().await?);
         self.end_as(Change {
             remarks,
@@ -56,7 +103,7 @@ impl Drive {
         {
             // That it failed is known.
             Err(Halt::Lost(why)) => Ok(vec![why]),
-            other => other,
+            other => other.map(Ended::into_remarks),
         }
     }
 
@@ -110,7 +157,7 @@ impl Drive {
         Ok(running)
     }
 
-    async fn end_processes(&mut self, grace: Duration) -> Step<Vec<String>> {
+    async fn end_processes(&mut self, grace: Duration) -> Step<Ended> {
         let began = Instant::now();
         // A host that was waited for already, and in vain, is asked once more only.
         let patience = if self.unreachable && self.launch.state != LaunchState::Stopping {
@@ -120,9 +167,9 @@ impl Drive {
         };
         loop {
             match self.end_processes_once(grace).await {
-                Ok(remarks) => {
+                Ok(ended) => {
                     self.reached().await?;
-                    return Ok(remarks);
+                    return Ok(ended);
                 }
                 Err(error) if is_outage(&error) => {
                     if began.elapsed() >= patience {
@@ -133,31 +180,40 @@ impl Drive {
                     self.not_reached(&error).await?;
                 }
                 Err(error) => {
-                    return Ok(vec![format!("Not all of it could be ended. {error}")]);
+                    return Ok(Ended::Left {
+                        why: format!("Not all of it could be ended. {error}"),
+                        remarks: Vec::new(),
+                    });
                 }
             }
         }
     }
 
-    /// What is to be said of it comes back.
-    async fn end_processes_once(&self, grace: Duration) -> Result<Vec<String>, RemoteError> {
+    async fn end_processes_once(&self, grace: Duration) -> Result<Ended, RemoteError> {
         if !self.is_ours() {
             return match &self.launch.keeper {
                 Keeper::Process => self.end_found(grace).await,
                 kept => self.end_kept(kept, grace).await,
             };
         }
-        if let Some(container) = self.own_container() {
+        let mut left = Vec::new();
+        if let Some(container) = self.own_container()
+            && let Some(Err(sentence)) = keeper::stop(&self.host, &container, grace).await?
+        {
             // One that is gone already is no trouble.
-            let stopped = keeper::stop(&self.host, &container).await?;
-            tracing::debug!(launch = %self.launch.id, ?stopped, "a container was stopped");
+            if keeper::main_process(&self.host, &container)
+                .await?
+                .is_some()
+            {
+                left.push(format!("Its container could not be stopped. {sentence}"));
+            }
         }
         let identity = match &self.launch.identity {
             Some(identity) => Some(identity.clone()),
             None => self.recorded().await?,
         };
         let Some(identity) = identity else {
-            return Ok(Vec::new());
+            return Ok(Ended::of(&left, Vec::new()));
         };
         let stopped = self
             .host
@@ -169,7 +225,7 @@ impl Drive {
         }
         if !stopped.left.is_empty() {
             let pids: Vec<String> = stopped.left.iter().map(|one| one.pid.to_string()).collect();
-            remarks.push(format!(
+            left.push(format!(
                 "Processes of it live even after a kill: {}. Look at them on the host.",
                 pids.join(", ")
             ));
@@ -180,34 +236,44 @@ impl Drive {
                     .to_owned(),
             );
         }
-        Ok(remarks)
+        Ok(Ended::of(&left, remarks))
     }
 
     /// Has a unit or a container stopped by whoever keeps it.
-    async fn end_kept(&self, kept: &Keeper, grace: Duration) -> Result<Vec<String>, RemoteError> {
-        let mut remarks = Vec::new();
-        if let Some(Err(sentence)) = keeper::stop(&self.host, kept).await? {
-            remarks.push(format!("It could not be stopped its own way. {sentence}"));
+    async fn end_kept(&self, kept: &Keeper, grace: Duration) -> Result<Ended, RemoteError> {
+        let answer = keeper::stop(&self.host, kept, grace).await?;
+        let refused = match answer {
+            Some(Err(sentence)) => Some(format!("It could not be stopped its own way. {sentence}")),
+            _ => None,
+        };
+        let mut alive = match &self.launch.identity {
+            Some(identity) if !self.gone_within(identity, grace).await? => Some(identity.pid),
+            _ => None,
+        };
+        // One that was refused may run as another process by now.
+        if alive.is_none() && refused.is_some() {
+            alive = keeper::main_process(&self.host, kept).await?;
         }
-        if let Some(identity) = &self.launch.identity
-            && !self.gone_within(identity, grace).await?
-        {
-            remarks.push(format!(
-                "Its process {} still lives. Stop it on the host by hand.",
-                identity.pid
-            ));
-        }
-        Ok(remarks)
+        Ok(match alive {
+            None => Ended::Gone(refused.into_iter().collect()),
+            Some(pid) => {
+                let alive = format!("Its process {pid} still lives.");
+                Ended::of(
+                    &refused.into_iter().chain([alive]).collect::<Vec<_>>(),
+                    Vec::new(),
+                )
+            }
+        })
     }
 
     /// Ends a process that was found running: nobody but its own signals is asked.
-    async fn end_found(&self, grace: Duration) -> Result<Vec<String>, RemoteError> {
+    async fn end_found(&self, grace: Duration) -> Result<Ended, RemoteError> {
         let Some(identity) = &self.launch.identity else {
-            return Ok(Vec::new());
+            return Ok(Ended::Gone(Vec::new()));
         };
         // Of its group only what belongs to it: a script that started it may lead it.
         let leads = identity.pid == identity.pgid;
-        let mut remarks = Vec::new();
+        let (mut left_over, mut remarks) = (Vec::new(), Vec::new());
         if self.host.signal(identity, Signal::Term, false).await?
             && !self.gone_within(identity, grace).await?
         {
@@ -215,7 +281,7 @@ impl Drive {
             if self.gone_within(identity, KILL_TIME).await? {
                 remarks.push("It did not end when it was asked to, so it was killed.".to_owned());
             } else {
-                remarks.push(format!(
+                left_over.push(format!(
                     "Its process {} lives even after a kill. Look at it on the host.",
                     identity.pid
                 ));
@@ -233,7 +299,7 @@ impl Drive {
                 }
             }
         }
-        Ok(remarks)
+        Ok(Ended::of(&left_over, remarks))
     }
 
     async fn gone_within(

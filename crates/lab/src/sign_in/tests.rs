@@ -1,7 +1,7 @@
 use sqlx::PgPool;
 use tokdyno_domain::access::Actor;
 
-use super::{MAX_PASSWORD, MIN_PASSWORD};
+use super::{HASHING, MAX_PASSWORD, MIN_PASSWORD, aside};
 use crate::{
     Lab, LabError,
     testing::{folder, lab},
@@ -223,4 +223,49 @@ async fn a_success_forgets_the_failures_of_its_address(pool: PgPool) {
         .expect_err("a refusal");
     lab.sign_in(&address, RIGHT).await.expect("signed in");
     assert_eq!(failures(&pool).await, 1);
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn no_session_is_opened_by_a_password_that_was_changed_meanwhile(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    lab.set_password(ME, RIGHT).await.expect("set");
+    let verified: String = sqlx::query_scalar("SELECT hash FROM operator_password")
+        .fetch_one(&pool)
+        .await
+        .expect("read");
+    let attempt = lab.count_attempt("10.0.0.1").await.expect("counted");
+    lab.set_password(ME, "another long password")
+        .await
+        .expect("set");
+    let late = lab.open_session("10.0.0.1", attempt, &verified).await;
+    assert!(matches!(late, Err(LabError::WrongPassword)), "{late:?}");
+    let sessions: i64 = sqlx::query_scalar("SELECT count(*) FROM sessions")
+        .fetch_one(&pool)
+        .await
+        .expect("read");
+    assert_eq!((sessions, failures(&pool).await), (0, 1));
+    let told = acts(&lab).await;
+    assert_eq!(
+        told.last().expect("some"),
+        "sign_in_refused from : changed password"
+    );
+}
+
+#[tokio::test]
+async fn hashing_that_nobody_waits_for_any_more_still_counts_while_it_lasts() {
+    let (go_on, wait) = std::sync::mpsc::channel::<()>();
+    let (began, begun) = tokio::sync::oneshot::channel();
+    let before = HASHING.available_permits();
+    let asked = tokio::spawn(aside(move || {
+        let _ = began.send(());
+        let _ = wait.recv();
+        Ok(())
+    }));
+    begun.await.expect("begun");
+    asked.abort();
+    assert!(asked.await.expect_err("left").is_cancelled());
+    assert_eq!(HASHING.available_permits(), before - 1);
+    go_on.send(()).expect("it waits");
+    crate::testing::wait_until("it is done", async || HASHING.available_permits() == before).await;
 }

@@ -288,7 +288,7 @@ impl Drive<'_> {
             meter.kill_if_overdue();
             // Seen dead before the file is read for the last time, so nothing can
             // come after that.
-            let status = meter.ended().map_err(unreadable)?;
+            let status = meter.ended().await.map_err(unreadable)?;
 
             let mut caught_up = false;
             while retry.is_due() {
@@ -334,6 +334,11 @@ impl Drive<'_> {
                 && caught_up
             {
                 let stopping = give_up.is_some();
+                if let (Some(why), None, false, false) =
+                    (meter.not_copied(), &finished, cancelled, stopping)
+                {
+                    return Ok(not_kept(why));
+                }
                 return Ok(ending(finished, cancelled, stopping, || {
                     let mut how = meter::describe(status);
                     if let Some(complaint) = spool::complaints(path) {
@@ -514,6 +519,17 @@ fn ending(
     Ending { at, ..ending }
 }
 
+/// The lines of a meter on a host did not all come to be kept here.
+fn not_kept(why: &str) -> Ending {
+    Ending::new(
+        RunState::Interrupted,
+        format!(
+            "What the measuring program on the host wrote could not be kept here ({}). Check the data directory's space and permissions, and the network. What had been kept stays; measure again.",
+            clean::text(why)
+        ),
+    )
+}
+
 fn stopped() -> Ending {
     Ending::new(
         RunState::Interrupted,
@@ -554,6 +570,13 @@ mod tests {
             reason: "no".to_owned(),
         });
         assert_eq!(state(failed, true, true), RunState::Failed);
+        let not_kept = not_kept("No space left on device");
+        assert_eq!(not_kept.state, RunState::Interrupted);
+        assert!(
+            not_kept
+                .reason
+                .is_some_and(|reason| reason.contains("(No space left on device)"))
+        );
         let died = ending(None, false, false, || "signal 9".to_owned());
         assert_eq!(died.state, RunState::Interrupted);
         assert!(

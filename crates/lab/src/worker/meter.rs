@@ -47,12 +47,23 @@ pub(crate) struct Meter {
     status: Option<ExitStatus>,
     /// Of one on a host: brings its lines into the spool file here.
     copying: Option<Copying>,
+    /// Why its lines are not all here; a sentence without its end.
+    not_copied: Option<String>,
 }
 
 struct Copying {
     task: JoinHandle<io::Result<()>>,
     /// When the program had ended, and lines could still be under way.
     ended_at: Option<Instant>,
+}
+
+impl Copying {
+    fn begin(lines: impl AsyncRead + Unpin + Send + 'static, spool: File) -> Self {
+        Self {
+            task: tokio::spawn(copy(lines, tokio::fs::File::from_std(spool))),
+            ended_at: None,
+        }
+    }
 }
 
 impl Meter {
@@ -92,10 +103,7 @@ impl Meter {
             // Ends with the program's own end of it, or is of no interest any more.
             tokio::spawn(copy(errors, tokio::fs::File::from_std(log)));
         }
-        let copying = child.stdout.take().map(|lines| Copying {
-            task: tokio::spawn(copy(lines, tokio::fs::File::from_std(file))),
-            ended_at: None,
-        });
+        let copying = child.stdout.take().map(|lines| Copying::begin(lines, file));
         Ok(Self::with_specification(child, &line, copying).await)
     }
 
@@ -119,22 +127,48 @@ impl Meter {
             kill_at: None,
             status: None,
             copying,
+            not_copied: None,
         }
     }
 
-    /// How it ended, if it has.
-    pub(crate) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+    /// How it ended, if it has. One whose lines cannot be kept is told to stop.
+    pub(crate) async fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
             self.status = self.child.try_wait()?;
         }
+        let Some(mut copying) = self.copying.take() else {
+            return Ok(self.status);
+        };
+        if copying.task.is_finished() {
+            self.not_copied = match copying.task.await {
+                Ok(Ok(())) => None,
+                Ok(Err(error)) => Some(error.to_string()),
+                Err(error) => Some(error.to_string()),
+            };
+            if self.not_copied.is_some() && self.status.is_none() {
+                self.cancel().await;
+            }
+            return Ok(self.status);
+        }
         // Not before its last line is here.
-        if let (Some(_), Some(copying)) = (self.status, &mut self.copying) {
+        if self.status.is_some() {
             let ended_at = *copying.ended_at.get_or_insert_with(Instant::now);
-            if !copying.task.is_finished() && ended_at.elapsed() < LAST_LINES {
-                return Ok(None);
+            if ended_at.elapsed() >= LAST_LINES {
+                self.not_copied = Some(format!(
+                    "its last lines did not come within {} s",
+                    LAST_LINES.as_secs()
+                ));
+                copying.task.abort();
+                return Ok(self.status);
             }
         }
-        Ok(self.status)
+        self.copying = Some(copying);
+        Ok(None)
+    }
+
+    /// Why the lines of one on a host are not all here, if they are not.
+    pub(crate) fn not_copied(&self) -> Option<&str> {
+        self.not_copied.as_deref()
     }
 
     /// Tells it to stop. If it has not within the grace, it is killed.
@@ -224,4 +258,59 @@ pub(crate) fn kill(pid: u32) {
 
 fn process(pid: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(pid).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn over(meter: &mut Meter) -> ExitStatus {
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            if let Some(status) = meter.ended().await.expect("watched") {
+                return status;
+            }
+            assert!(Instant::now() < until, "it does not end");
+            meter.kill_if_overdue();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn copying_to(spool: File, script: &str) -> Meter {
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("started");
+        let lines = child.stdout.take().expect("piped");
+        let copying = Some(Copying::begin(lines, spool));
+        Meter::with_specification(child, b"{}\n", copying).await
+    }
+
+    #[tokio::test]
+    async fn a_meter_whose_lines_cannot_be_kept_is_told_to_stop_and_says_why() {
+        let full = std::fs::OpenOptions::new()
+            .append(true)
+            .open("/dev/full")
+            .expect("opened");
+        // It goes on until it is told to stop.
+        let script = "read -r spec; echo line; read -r word; exit 0";
+        let mut meter = copying_to(full, script).await;
+        over(&mut meter).await;
+        let why = meter.not_copied().expect("a reason");
+        assert!(why.contains("space"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn a_meter_has_ended_once_its_last_line_is_here() {
+        let file = tempfile::NamedTempFile::new().expect("made");
+        let spool = file.reopen().expect("opened");
+        let mut meter = copying_to(spool, "read -r spec; echo first; echo last").await;
+        assert!(over(&mut meter).await.success());
+        assert_eq!(meter.not_copied(), None);
+        let kept = std::fs::read_to_string(file.path()).expect("read");
+        assert_eq!(kept, "first\nlast\n");
+    }
 }

@@ -73,12 +73,14 @@ struct Sampler {
 impl Sampler {
     async fn run(self) {
         let mut seq = 0;
+        let mut said = false;
         loop {
             if let Err(error) = self.run_once(&mut seq).await {
                 tracing::debug!(run = %self.lease.run, %error, "sampling a host was interrupted");
-                if seq == 0 {
-                    self.say(&error).await;
-                    seq = 1;
+                // Once: how often it is interrupted afterwards is seen in the charts.
+                if !said {
+                    said = true;
+                    self.say(&remark(seq, &error)).await;
                 }
             }
             tokio::time::sleep(AGAIN).await;
@@ -128,20 +130,96 @@ impl Sampler {
         Ok(())
     }
 
-    async fn say(&self, error: &RemoteError) {
-        let remark = format!("The host could not be sampled from the beginning. {error}");
+    async fn say(&self, remark: &str) {
         let stored = sqlx::query!(
             "UPDATE runs SET remarks = remarks || $4::text
              WHERE id = $1 AND lease_epoch = $2 AND lease_owner = $3",
             self.lease.run.0,
             self.lease.epoch,
             self.lease.owner,
-            clean::owned(&remark),
+            clean::owned(remark),
         )
         .execute(&self.pool)
         .await;
         if let Err(error) = stored {
             tracing::debug!(run = %self.lease.run, %error, "a remark was not stored");
         }
+    }
+}
+
+/// What a run says of a host that could not be sampled after so many samples.
+fn remark(samples: i64, error: &RemoteError) -> String {
+    if samples == 0 {
+        format!("The host could not be sampled from the beginning. {error}")
+    } else {
+        format!(
+            "Sampling the host was interrupted during the run, so what the host did meanwhile has a gap. {error}"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::PgPool;
+    use tokdyno_domain::{access::Actor, host::Reach};
+    use tokdyno_remote::RemoteConfig;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::testing::{self, new_run};
+
+    #[test]
+    fn a_gap_is_told_from_a_late_beginning() {
+        let error = RemoteError::TimedOut {
+            host: "gpu1".to_owned(),
+            seconds: 5,
+        };
+        assert!(remark(0, &error).contains("from the beginning"));
+        let gap = remark(40, &error);
+        assert!(gap.contains("has a gap") && gap.contains("gpu1"), "{gap}");
+    }
+
+    #[sqlx::test(migrator = "crate::MIGRATOR")]
+    async fn a_host_that_cannot_be_sampled_gives_the_run_one_remark(pool: PgPool) {
+        let folder = testing::folder();
+        let lab = testing::lab(&pool, &folder).await;
+        let run = lab
+            .queue_run(&Actor::LOCAL, &new_run("http://127.0.0.1:1"))
+            .await
+            .expect("queued");
+        let lease = Lease {
+            run,
+            owner: Uuid::from_u128(1),
+            epoch: 1,
+        };
+        sqlx::query("UPDATE runs SET lease_owner = $2, lease_epoch = 1 WHERE id = $1")
+            .bind(run)
+            .bind(lease.owner)
+            .execute(&pool)
+            .await
+            .expect("stored");
+        let sampler = Sampler {
+            pool: pool.clone(),
+            lease,
+            host: Host::open(
+                &RemoteConfig::new(folder.path().join("no-agent")),
+                &Reach::Local,
+            ),
+            engine: (
+                EngineKind::Other,
+                "http://127.0.0.1:1".parse().expect("an address"),
+                None,
+            ),
+            own: Arc::new(AtomicI64::new(UNKNOWN)),
+        };
+        // Long enough for a second attempt.
+        let _ = tokio::time::timeout(AGAIN + Duration::from_secs(2), sampler.run()).await;
+        let remarks: Vec<String> = sqlx::query_scalar("SELECT remarks FROM runs WHERE id = $1")
+            .bind(run)
+            .fetch_one(&pool)
+            .await
+            .expect("read");
+        assert_eq!(remarks.len(), 1, "{remarks:?}");
+        assert!(remarks[0].contains("from the beginning"), "{remarks:?}");
     }
 }

@@ -154,6 +154,28 @@ pub enum RemoteError {
         /// The limit, in seconds.
         seconds: u64,
     },
+    /// A command was still running at the end of its time.
+    #[error(
+        "The command on {host} had not ended after {seconds} s, so it was stopped there. Look what it waits for, then try again."
+    )]
+    CommandTimedOut {
+        /// Which host.
+        host: String,
+        /// The limit, in seconds.
+        seconds: u64,
+    },
+    /// The host is reached, but not its port.
+    #[error(
+        "No way to port {port} of {host} could be opened ({reason}). Check that ssh may forward ports there and that the folder for temporary files here can be written, then try again."
+    )]
+    NoForward {
+        /// Which host.
+        host: String,
+        /// Its port.
+        port: u16,
+        /// What ssh or the system said.
+        reason: String,
+    },
 }
 
 impl RemoteError {
@@ -175,7 +197,8 @@ impl RemoteError {
             Self::AgentBroken { .. } => "agent_broken",
             Self::Agent { failure, .. } => failure.word.word(),
             Self::Protocol { .. } => "protocol",
-            Self::TimedOut { .. } => "timed_out",
+            Self::TimedOut { .. } | Self::CommandTimedOut { .. } => "timed_out",
+            Self::NoForward { .. } => "no_forward",
         }
     }
 
@@ -191,7 +214,7 @@ impl RemoteError {
             | Self::Configuration { said, .. }
             | Self::Cut { said, .. }
             | Self::AgentBroken { said, .. } => Some(said).filter(|said| !said.is_empty()),
-            Self::NoPlace { reason, .. } => Some(reason),
+            Self::NoPlace { reason, .. } | Self::NoForward { reason, .. } => Some(reason),
             Self::Protocol { detail, .. } => Some(detail),
             _ => None,
         }

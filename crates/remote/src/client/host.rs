@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -26,6 +26,8 @@ use crate::wire::{
 
 /// What stopping may take beyond its grace.
 const STOPPING: Duration = Duration::from_secs(60);
+/// What a command may take unless its caller says otherwise.
+const RUNNING: Duration = Duration::from_secs(600);
 
 /// Where the programs are that reach hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,6 +98,7 @@ impl Host {
                 ssh: config.ssh.clone(),
                 ssh_config: config.ssh_config.clone(),
                 destination: destination.clone(),
+                knows_session_options: OnceLock::new(),
             }),
         };
         Self(Arc::new(Inner {
@@ -173,26 +176,49 @@ impl Host {
         self.ask(&Order::Process { pid, names }, SLOW).await
     }
 
-    /// Runs a command to its end. Its process group ends with it, with this future,
-    /// and with the connection.
+    /// Runs a command to its end, for at most ten minutes. As [`Self::run_within`].
     ///
     /// # Errors
     /// [`RemoteError`]; a command that ran and failed is none.
     pub async fn run(&self, command: &RawCommand, stdin: &[u8]) -> Result<Output, RemoteError> {
+        self.run_within(command, stdin, RUNNING).await
+    }
+
+    /// Runs a command to its end, for at most `limit` once the host is reached. Its
+    /// process group ends with it, with this future, and with the connection.
+    ///
+    /// # Errors
+    /// [`RemoteError`], [`RemoteError::CommandTimedOut`] at the limit; a command that
+    /// ran and failed is none.
+    pub async fn run_within(
+        &self,
+        command: &RawCommand,
+        stdin: &[u8],
+        limit: Duration,
+    ) -> Result<Output, RemoteError> {
         let (mut session, _) = self.session(AHEAD).await?;
         let order = Order::Run {
             stdin: stdin.len() as u64,
         };
         let block = self.order(&order)?.command(command);
         let block = block.map_err(|failure| self.refused(failure))?.finish();
-        session.send(&[&block, stdin]).await?;
-        let _beating = session.beat();
-        let head: RunHead = session.reply().await?;
-        Ok(Output {
-            status: head.status,
-            stdout: session.bytes(head.stdout).await?,
-            stderr: session.bytes(head.stderr).await?,
-            truncated: head.truncated,
+        let answer = async {
+            session.send(&[&block, stdin]).await?;
+            let _beating = session.beat();
+            let head: RunHead = session.reply().await?;
+            Ok(Output {
+                status: head.status,
+                stdout: session.bytes(head.stdout).await?,
+                stderr: session.bytes(head.stderr).await?,
+                truncated: head.truncated,
+            })
+        };
+        let result = timeout(limit, answer).await;
+        result.unwrap_or_else(|_| {
+            Err(RemoteError::CommandTimedOut {
+                host: self.label().to_owned(),
+                seconds: limit.as_secs(),
+            })
         })
     }
 

@@ -1,6 +1,13 @@
 //! How the agent's process is started: the one difference between hosts.
 
-use std::{ffi::OsString, fmt, io, path::PathBuf, process::Stdio, sync::Arc};
+use std::{
+    ffi::OsString,
+    fmt, io,
+    os::unix::ffi::{OsStrExt, OsStringExt},
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::{Arc, OnceLock},
+};
 
 use tokio::process::Command;
 
@@ -23,18 +30,30 @@ pub(super) trait Transport: fmt::Debug + Send + Sync {
     /// to be stored. May read files.
     fn upload(&self) -> Result<Option<Upload>, RemoteError>;
 
-    /// A command that carries `port` of the host to `local` here. None where there
-    /// is nothing to carry.
-    fn forward(&self, local: u16, port: u16) -> Option<Command>;
+    /// A command that opens a connection and listens for requests to it on the unix
+    /// socket `control`. None where there is nothing to connect to. May run programs.
+    fn connection(&self, control: &Path) -> Option<Command>;
 
-    /// A command that takes such a forward back from a shared connection.
-    fn cancel_forward(&self, local: u16, port: u16) -> Option<Command>;
+    /// A command that prints the user's configuration for the host, a name and a
+    /// value on each line. None where there is none. May run programs.
+    fn configuration(&self) -> Option<Command>;
+
+    /// A command that makes a request about carrying the unix socket `from` to `port`
+    /// of the host, to the connection that listens on `control`.
+    fn request(&self, control: &Path, request: Request, from: &Path, port: u16) -> Option<Command>;
 
     /// What it means that a started command ended without an answer.
     fn explain(&self, ending: &Ending) -> RemoteError;
 
     /// What it means that a command could not be started.
     fn not_started(&self, error: &io::Error) -> RemoteError;
+}
+
+/// What a connection is asked to do with a forward.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Request {
+    Open,
+    Cancel,
 }
 
 /// A copy that is to be made.
@@ -92,11 +111,15 @@ impl Transport for Local {
         Ok(None)
     }
 
-    fn forward(&self, _local: u16, _port: u16) -> Option<Command> {
+    fn connection(&self, _control: &Path) -> Option<Command> {
         None
     }
 
-    fn cancel_forward(&self, _local: u16, _port: u16) -> Option<Command> {
+    fn configuration(&self) -> Option<Command> {
+        None
+    }
+
+    fn request(&self, _: &Path, _: Request, _: &Path, _: u16) -> Option<Command> {
         None
     }
 
@@ -125,12 +148,21 @@ pub(super) struct Ssh {
     pub(super) ssh: PathBuf,
     pub(super) ssh_config: Option<PathBuf>,
     pub(super) destination: String,
+    /// Does this ssh have [`SESSION_OPTIONS`]? Unknown until first needed.
+    pub(super) knows_session_options: OnceLock<bool>,
 }
+
+/// Undo what a configuration may say about sessions that are not for people. OpenSSH
+/// has them since 8.7 and refuses to start on an option it does not know.
+/// `IgnoreUnknown` is no way around: ours would replace the user's.
+const SESSION_OPTIONS: [&str; 2] = ["ForkAfterAuthentication=no", "StdinNull=no"];
+/// Of the same age, but at odds with `-N`.
+const SESSION_TYPE: &str = "SessionType=default";
 
 impl Ssh {
     /// ssh with its options, up to and without the destination.
     fn ssh(&self) -> Command {
-        const OPTIONS: [&str; 10] = [
+        const OPTIONS: [&str; 12] = [
             "BatchMode=yes",
             "StrictHostKeyChecking=yes",
             "ConnectTimeout=10",
@@ -141,11 +173,18 @@ impl Ssh {
             "RemoteCommand=none",
             "PermitLocalCommand=no",
             "EscapeChar=none",
+            "ClearAllForwardings=yes",
+            "Tunnel=no",
         ];
         let mut command = Command::new(&self.ssh);
         command.arg("-T");
         for option in OPTIONS {
             command.args(["-o", option]);
+        }
+        if self.knows_session_options() {
+            for option in SESSION_OPTIONS {
+                command.args(["-o", option]);
+            }
         }
         if let Some(file) = &self.ssh_config {
             command.arg("-F").arg(file);
@@ -155,8 +194,29 @@ impl Ssh {
 
     fn with_stub(&self, stub: &str) -> Command {
         let mut command = self.ssh();
+        if self.knows_session_options() {
+            command.args(["-o", SESSION_TYPE]);
+        }
         command.arg("--").arg(&self.destination).arg(stub);
         piped(command)
+    }
+
+    fn knows_session_options(&self) -> bool {
+        *self.knows_session_options.get_or_init(|| {
+            let mut command = std::process::Command::new(&self.ssh);
+            // Reads the options and no file, and connects to nothing.
+            command.args(["-G", "-T", "-F", "none"]);
+            for option in SESSION_OPTIONS.into_iter().chain([SESSION_TYPE]) {
+                command.args(["-o", option]);
+            }
+            command
+                .args(["--", "host"])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status()
+                .is_ok_and(|status| status.success())
+        })
     }
 
     fn build(&self) -> Result<Build, RemoteError> {
@@ -190,37 +250,59 @@ impl Transport for Ssh {
         }))
     }
 
-    fn forward(&self, local: u16, port: u16) -> Option<Command> {
+    fn connection(&self, control: &Path) -> Option<Command> {
         let mut command = self.ssh();
+        command.arg("-N");
+        for option in [
+            "ControlMaster=yes",
+            "ControlPersist=no",
+            "ExitOnForwardFailure=yes",
+            "StreamLocalBindMask=0177",
+        ] {
+            command.args(["-o", option]);
+        }
         command
-            // A shared connection is used, but none is opened for others: it would
-            // end with this forward.
-            .args([
-                "-N",
-                "-o",
-                "ExitOnForwardFailure=yes",
-                "-o",
-                "ControlMaster=no",
-                "-L",
-            ])
-            .arg(forwarded(local, port))
+            .arg("-S")
+            .arg(unexpanded(control))
             .arg("--")
             .arg(&self.destination);
         let mut command = piped(command);
-        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .kill_on_drop(true);
         Some(command)
     }
 
-    fn cancel_forward(&self, local: u16, port: u16) -> Option<Command> {
+    fn configuration(&self) -> Option<Command> {
         let mut command = self.ssh();
+        command.args(["-G", "--"]).arg(&self.destination);
+        let mut command = piped(command);
+        command.stdin(Stdio::null()).kill_on_drop(true);
+        Some(command)
+    }
+
+    fn request(&self, control: &Path, request: Request, from: &Path, port: u16) -> Option<Command> {
+        let mut command = Command::new(&self.ssh);
+        let word = match request {
+            Request::Open => "forward",
+            Request::Cancel => "cancel",
+        };
+        let mut forward = from.as_os_str().to_owned();
+        forward.push(format!(":127.0.0.1:{port}"));
         command
-            .args(["-O", "cancel", "-L"])
-            .arg(forwarded(local, port))
+            // ssh sends the forwards of its configuration along with the one asked
+            // for. Without a configuration there are none.
+            .args(["-T", "-F", "none", "-o", "BatchMode=yes", "-S"])
+            .arg(unexpanded(control))
+            .args(["-O", word, "-L"])
+            .arg(forward)
             .arg("--")
-            .arg(&self.destination)
+            .arg(&self.destination);
+        let mut command = piped(command);
+        command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
             .kill_on_drop(true);
         Some(command)
     }
@@ -237,8 +319,17 @@ impl Transport for Ssh {
     }
 }
 
-fn forwarded(local: u16, port: u16) -> String {
-    format!("127.0.0.1:{local}:127.0.0.1:{port}")
+/// A path that ssh, which replaces what follows a percent sign, takes as it is.
+fn unexpanded(path: &Path) -> OsString {
+    let bytes = path.as_os_str().as_bytes();
+    let mut escaped = Vec::with_capacity(bytes.len());
+    for &byte in bytes {
+        escaped.push(byte);
+        if byte == b'%' {
+            escaped.push(byte);
+        }
+    }
+    OsString::from_vec(escaped)
 }
 
 /// Runs a transport's function where reading files may take its time.

@@ -4,6 +4,7 @@ mod connection;
 mod exact;
 mod facts;
 mod follow;
+mod forwards;
 mod launches;
 mod programs;
 mod restore;

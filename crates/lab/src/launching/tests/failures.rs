@@ -184,6 +184,19 @@ async fn a_long_log_is_read_to_its_end_however_long_that_takes(pool: PgPool) {
 async fn of_a_log_beyond_all_bounds_beginning_and_end_are_kept(pool: PgPool) {
     let bench = Bench::new(&pool).await;
     let launch = bench.launch(&script("loud.sh", &["300000", WHY])).await;
+    let mut live = bench.lab.hear_launches_inside();
+    let (told, mut said) = tokio::sync::watch::channel(0_u64);
+    let listening = tokio::spawn(async move {
+        loop {
+            match live.recv().await {
+                Ok(event) => {
+                    told.send_modify(|most| *most = (*most).max(event.log_size.unwrap_or(0)));
+                }
+                Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => {}
+                Err(tokio::sync::broadcast::error::RecvError::Closed) => return,
+            }
+        }
+    });
     let worker = bench.lab.start_worker_with(Patience {
         log_most: 100_000,
         ..hasty()
@@ -199,5 +212,12 @@ async fn of_a_log_beyond_all_bounds_beginning_and_end_are_kept(pool: PgPool) {
     assert_eq!(failed.log_size, stored.len() as u64);
     let told = failed.remarks.iter().filter(|text| text.contains("middle"));
     assert_eq!(told.count(), 1, "{:?}", failed.remarks);
+    // All of it was announced, also what came when nobody followed any more.
+    let all = said.wait_for(|said| *said == failed.log_size);
+    tokio::time::timeout(std::time::Duration::from_secs(10), all)
+        .await
+        .expect("announced")
+        .expect("somebody listens");
+    listening.abort();
     worker.shutdown().await;
 }

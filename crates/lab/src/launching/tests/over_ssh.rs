@@ -12,7 +12,7 @@ use sqlx::PgPool;
 use tokdyno_domain::{
     effective::Stamp,
     host::Keeper,
-    ids::RunId,
+    ids::{LaunchId, RunId},
     launch::{FailureKind, LaunchState},
     profile::Activation,
     run::RunState,
@@ -259,22 +259,25 @@ async fn systemctl(sshd: &TestSshd, order: &str) {
     assert!(status.success());
 }
 
-#[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn a_unit_is_followed_stopped_and_started_by_systemd(pool: PgPool) {
-    let sshd = TestSshd::start().expect("an sshd");
+async fn answers(port: u16) -> bool {
+    tokio::net::TcpStream::connect(("127.0.0.1", port))
+        .await
+        .is_ok()
+}
+
+/// Puts the stand-in for systemctl onto the host, and gives the port of its unit.
+fn with_unit(sshd: &TestSshd) -> u16 {
     let script = fs::read_to_string(fixture("systemctl.sh")).expect("there");
-    install(&sshd, "systemctl", &script);
+    install(sshd, "systemctl", &script);
     let port = super::support::free_port();
     fs::write(sshd.home().join("port"), port.to_string()).expect("written");
     std::os::unix::fs::symlink(built("stand-in"), sshd.home().join("python3")).expect("linked");
-    let bench = Bench::over(&pool, &sshd, |_| {}).await;
-    systemctl(&sshd, "start").await;
-    let answers = async || {
-        tokio::net::TcpStream::connect(("127.0.0.1", port))
-            .await
-            .is_ok()
-    };
-    wait_until("the unit answers", async || answers().await).await;
+    port
+}
+
+/// Adopts the unit, once it answers.
+async fn adopt_unit(bench: &Bench, port: u16) -> LaunchId {
+    wait_until("the unit answers", async || answers(port).await).await;
     let found = bench.lab.running_on(ME, bench.host).await.expect("looked");
     let mut engine = found
         .found
@@ -296,9 +299,20 @@ async fn a_unit_is_followed_stopped_and_started_by_systemd(pool: PgPool) {
     sqlx::query("UPDATE launches SET keeper = $2 WHERE id = $1")
         .bind(adopted)
         .bind(sqlx::types::Json(&unit))
-        .execute(&pool)
+        .execute(&bench.pool)
         .await
         .expect("stored");
+    adopted
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_unit_is_followed_stopped_and_started_by_systemd(pool: PgPool) {
+    let sshd = TestSshd::start().expect("an sshd");
+    let port = with_unit(&sshd);
+    let bench = Bench::over(&pool, &sshd, |_| {}).await;
+    systemctl(&sshd, "start").await;
+    let adopted = adopt_unit(&bench, port).await;
+    let answers = async || answers(port).await;
     let worker = bench.work();
     bench.reach(adopted, LaunchState::Ready).await;
     let before = bench.identity(adopted).await;
@@ -336,6 +350,55 @@ async fn a_unit_is_followed_stopped_and_started_by_systemd(pool: PgPool) {
         "{said}"
     );
     worker.shutdown().await;
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_unit_that_its_keeper_does_not_stop_is_never_called_stopped(pool: PgPool) {
+    let sshd = TestSshd::start().expect("an sshd");
+    let port = with_unit(&sshd);
+    let bench = Bench::over(&pool, &sshd, |_| {}).await;
+    systemctl(&sshd, "start").await;
+    let adopted = adopt_unit(&bench, port).await;
+    let worker = bench.work();
+    bench.reach(adopted, LaunchState::Ready).await;
+    let refuses = sshd.home().join("unit.refuses");
+    fs::write(&refuses, "").expect("written");
+
+    // Asked for by a launch that needs its place: that says why it does not go on.
+    let trial = bench
+        .launch_with(&sglang(&[]), |form| form.restore = Some(adopted))
+        .await;
+    let failed = bench.fails(trial, FailureKind::NotStopped).await;
+    let said = failed.summary.failure.expect("a reason").detail;
+    assert!(
+        said.contains(&format!("Launch {adopted} was to give way"))
+            && said.contains("Access denied"),
+        "{said}"
+    );
+    assert_eq!(failed.summary.started_at, None, "nothing was started");
+    assert!(answers(port).await, "it was never stopped");
+    let view = bench.reach(adopted, LaunchState::Failed).await;
+    let failure = view.summary.failure.clone().expect("a reason");
+    assert_eq!(failure.kind, FailureKind::NotStopped, "{failure}");
+    assert!(failure.detail.contains("still lives"), "{failure}");
+
+    // It is watched again, as a launch of its own. Asked for by hand it is the same.
+    let mut back = None;
+    wait_until("it is watched again", async || {
+        back = bench.view(adopted).await.restored_by;
+        back.is_some()
+    })
+    .await;
+    let back = back.expect("restored");
+    bench.reach(back, LaunchState::Ready).await;
+    bench.lab.stop_launch(ME, back).await.expect("asked");
+    let failed = bench.reach(back, LaunchState::Failed).await;
+    let failure = failed.summary.failure.expect("a reason");
+    assert_eq!(failure.kind, FailureKind::NotStopped, "{failure}");
+    assert!(answers(port).await);
+    worker.shutdown().await;
+    fs::remove_file(refuses).expect("removed");
+    systemctl(&sshd, "stop").await;
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]

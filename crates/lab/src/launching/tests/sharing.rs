@@ -5,7 +5,7 @@ use sqlx::PgPool;
 use tokdyno_domain::{
     ids::LaunchId,
     launch::{Afterwards, FailureKind, LaunchOrigin, LaunchState},
-    views::servers::LaunchView,
+    views::{hosts::HostForm, servers::LaunchView},
 };
 use tokdyno_remote::{RawCommand, Spawn};
 
@@ -237,6 +237,40 @@ async fn what_a_launch_left_behind_is_cleaned_up_and_nothing_else_is(pool: PgPoo
     assert_eq!(running.leftovers.len(), 1);
     let leftover = &running.leftovers[0];
     assert_eq!(leftover.launch, Some(launch));
+    // Neither from another host nor for another team.
+    let elsewhere = HostForm {
+        name: "elsewhere".to_owned(),
+        destination: "elsewhere".to_owned(),
+        notes: String::new(),
+    };
+    let elsewhere = bench.lab.add_host(ME, &elsewhere).await.expect("added");
+    let refused = bench.lab.clean_up(ME, elsewhere, leftover).await;
+    let refused = refused.expect_err("another host");
+    assert_eq!(refused.status(), 409, "{refused}");
+    assert!(refused.to_string().contains("is one of host"), "{refused}");
+    let own_team = |team: &'static str| sqlx::query(team).bind(launch).execute(&pool);
+    sqlx::query("INSERT INTO teams (id, name) VALUES (77, 'others')")
+        .execute(&pool)
+        .await
+        .expect("stored");
+    own_team("UPDATE launches SET team_id = 77 WHERE id = $1")
+        .await
+        .expect("stored");
+    let refused = bench.lab.clean_up(ME, bench.host, leftover).await;
+    let refused = refused.expect_err("another team's");
+    assert_eq!(refused.status(), 404, "{refused}");
+    own_team("UPDATE launches SET team_id = 1 WHERE id = $1")
+        .await
+        .expect("stored");
+    let cleaned = async || {
+        let audit = bench.lab.audit(ME, None).await.expect("read");
+        let entries = audit.entries.into_iter();
+        entries
+            .filter(|entry| entry.action == "clean_up")
+            .map(|entry| entry.detail)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(cleaned().await, Vec::<String>::new(), "nothing was tried");
     bench
         .lab
         .clean_up(ME, bench.host, leftover)
@@ -244,6 +278,14 @@ async fn what_a_launch_left_behind_is_cleaned_up_and_nothing_else_is(pool: PgPoo
         .expect("cleaned");
     bench.nothing_runs(&failed).await;
     assert!(!bench.state().join(&failed.folder).exists());
+    let host = bench.host;
+    assert_eq!(
+        cleaned().await,
+        [
+            format!("done, on host {host}"),
+            format!("asked, on host {host}")
+        ]
+    );
     let mut foreign = leftover.clone();
     foreign.folder = "00000000-launch-1".to_owned();
     let refused = bench

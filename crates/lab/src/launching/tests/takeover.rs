@@ -141,9 +141,11 @@ async fn whoever_lost_the_lease_writes_nothing_and_over_is_for_ever(pool: PgPool
     let bench = Bench::new(&pool).await;
     let launch = bench.launch(&sglang(&[])).await;
     let (one, two) = (Uuid::from_u128(1), Uuid::from_u128(2));
-    let lease = crate::launching::queue::claim(&pool, one)
+    let mut claimed = Vec::new();
+    crate::launching::queue::claim(&pool, one, &mut claimed)
         .await
-        .expect("asked")[0];
+        .expect("asked");
+    let lease = claimed[0];
     let none = lease::take_over(&pool, two, launch, lease.epoch)
         .await
         .expect("asked");
@@ -170,4 +172,37 @@ async fn whoever_lost_the_lease_writes_nothing_and_over_is_for_ever(pool: PgPool
             crate::launching::row::change(&mut connection, &taken, &Change::to(state)).await;
         assert_eq!(changed.is_ok(), allowed, "{state}");
     }
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_host_of_which_the_queue_is_stuck_keeps_no_other_from_its_turn(pool: PgPool) {
+    use crate::testing::launches::{a_profile, host_form, launch_form};
+    let folder = crate::testing::folder();
+    let lab = crate::testing::lab(&pool, &folder).await;
+    let profile = a_profile(&lab).await;
+    let mut launches = Vec::new();
+    for name in ["first", "stuck", "last"] {
+        let host = lab
+            .add_host(ME, &host_form(name, name))
+            .await
+            .expect("added");
+        let form = launch_form(profile, host);
+        launches.push((host, lab.queue_launch(ME, &form).await.expect("queued")));
+    }
+    sqlx::raw_sql(sqlx::AssertSqlSafe(format!(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN RAISE EXCEPTION 'not this one'; END $$;
+         CREATE TRIGGER refuse BEFORE UPDATE ON launches FOR EACH ROW
+             WHEN (NEW.host_id = {}) EXECUTE FUNCTION refuse();",
+        launches[1].0
+    )))
+    .execute(&pool)
+    .await
+    .expect("made");
+    let mut claimed = Vec::new();
+    crate::launching::queue::claim(&pool, Uuid::from_u128(1), &mut claimed)
+        .await
+        .expect("no outage");
+    let claimed: Vec<_> = claimed.iter().map(|lease| lease.launch).collect();
+    assert_eq!(claimed, [launches[0].1, launches[2].1]);
 }
