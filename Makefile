@@ -7,7 +7,7 @@ SHELL := /bin/bash
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 SETUP := crates/xtask/scripts/setup.sh
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-# Given to `tokdyno serve`: make run ARGS='--listen 127.0.0.1:4100'
+# Given to what is run: make run ARGS='--listen 127.0.0.1:4100', make bench ARGS=--quick
 ARGS ?=
 
 .PHONY: help
@@ -34,10 +34,12 @@ dev: ## build quickly, serve, and rebuild what changes
 	@cargo xtask dev -- $(ARGS)
 
 .PHONY: bench
-bench: ## measure how exactly the meter measures, against the stand-in engine
+bench: ## measure how exactly and cheaply the meter measures (ARGS=--quick: C = 512 only)
 	@$(SETUP) run
-	@cargo build --release --package tokdyno-server --package tokdyno-loadgen --package tokdyno-remote --package tokdyno-xtask
-	@$(TARGET)/release/tokdyno-xtask bench
+	@cargo build --release --package tokdyno-loadgen --bins --example bare_reader --example parser_speed
+	@cargo build --release --package tokdyno-simulator --bin stand-in
+	@cargo build --release --package tokdyno-xtask
+	@$(TARGET)/release/tokdyno-xtask bench $(ARGS)
 
 .PHONY: web
 web: ## build the browser bundle into target/site

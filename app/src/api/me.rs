@@ -24,7 +24,11 @@ pub async fn me() -> Result<Me, AppError> {
         return Err(AppError::new(500, "Nobody is asking."));
     }
     let (lab, actor) = super::context::lab_and_actor()?;
-    lab.me(&actor).await.map_err(super::context::answer)
+    // Without its status: this is the header's question, and a page that is whole must
+    // not be answered with an error because of it.
+    lab.me(&actor)
+        .await
+        .map_err(|error| AppError::new(error.status(), error.to_string()))
 }
 
 /// Why the last attempt to sign in did not work, if the server says so with the page.

@@ -8,8 +8,9 @@ use std::fmt;
 
 use serde::{
     Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
+    de::{SeqAccess, Visitor},
 };
+use serde_json::value::RawValue;
 
 /// What an event told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +21,9 @@ pub(crate) struct Meaning {
     pub(crate) answer: bool,
     /// Tokens of this chunk, where running usage told.
     pub(crate) tokens: Option<u32>,
+    /// It told something that was not known before: a token, the finish reason, or
+    /// another count. What tells nothing new can be sent for ever.
+    pub(crate) news: bool,
 }
 
 /// Why an event makes the reply a bad one.
@@ -72,6 +76,7 @@ impl Tally {
         let choices = wire.choices.unwrap_or_default();
         let text = choices.content || choices.tool || choices.reasoning;
         let finished = choices.finish_reason.is_some();
+        let mut news = text || (finished && self.finish_reason.is_none());
         if finished {
             self.finish_reason = choices.finish_reason;
         }
@@ -80,7 +85,10 @@ impl Tally {
             .as_ref()
             .and_then(|usage| usage.completion_tokens);
         if let Some(usage) = wire.usage {
+            let before = self.completion_tokens;
             self.take_usage(&usage);
+            // Only upwards, so that counts to and fro are no news for ever.
+            news |= self.completion_tokens > before;
         }
         // Usage that first comes on the closing chunk is the total, not a running
         // count: it says nothing about when its tokens came.
@@ -98,6 +106,7 @@ impl Tally {
             token,
             answer: choices.content || choices.tool,
             tokens,
+            news: news || token,
         })
     }
 
@@ -292,15 +301,22 @@ impl<'de> Deserialize<'de> for ToolCalls {
     }
 }
 
-/// Is there text? Reads any JSON value; strings are not copied.
+/// Is there text? Looks at any JSON value as it stands: unescaping a string would
+/// take memory for each chunk, and its text is not wanted.
 #[derive(Default)]
 struct Filled(bool);
 
 impl<'de> Deserialize<'de> for Filled {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer
-            .deserialize_any(Look(|text| !text.is_empty()))
-            .map(Self)
+        let raw = <&RawValue>::deserialize(deserializer)?.get();
+        Ok(Self(match raw.as_bytes() {
+            [b'"', inside @ .., b'"'] => !inside.is_empty(),
+            [b'[', inside @ .., b']'] | [b'{', inside @ .., b'}'] => {
+                !inside.trim_ascii().is_empty()
+            }
+            [b'n' | b't' | b'f', ..] => false,
+            _ => true,
+        }))
     }
 }
 
@@ -331,70 +347,84 @@ impl<'de> Deserialize<'de> for IsError {
     }
 }
 
-struct Look(fn(&str) -> bool);
-
-impl<'de> Visitor<'de> for Look {
-    type Value = bool;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("text or null")
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<bool, E> {
-        Ok((self.0)(text))
-    }
-
-    fn visit_unit<E>(self) -> Result<bool, E> {
-        Ok(false)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<bool, E> {
-        Ok(false)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<bool, E> {
-        Ok(true)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<bool, E> {
-        Ok(true)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<bool, E> {
-        Ok(true)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
-        let mut any = false;
-        while seq.next_element::<IgnoredAny>()?.is_some() {
-            any = true;
-        }
-        Ok(any)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
-        let mut any = false;
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
-            any = true;
-        }
-        Ok(any)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// But for the news, which have a test of their own.
     fn meaning(token: bool, answer: bool, tokens: Option<u32>) -> Meaning {
         Meaning {
             token,
             answer,
             tokens,
+            news: false,
         }
     }
 
     fn take(tally: &mut Tally, json: &str) -> Meaning {
-        tally.take(json.as_bytes()).expect(json)
+        Meaning {
+            news: false,
+            ..tally.take(json.as_bytes()).expect(json)
+        }
+    }
+
+    #[test]
+    fn what_was_known_is_no_news() {
+        let mut tally = Tally::default();
+        for (json, news) in [
+            (
+                r#"{"choices":[{"delta":{"role":"assistant","content":""}}]}"#,
+                false,
+            ),
+            (r#"{}"#, false),
+            (r#"{"choices":[]}"#, false),
+            (
+                r#"{"choices":[{"text":"a"}],"usage":{"completion_tokens":1}}"#,
+                true,
+            ),
+            (
+                r#"{"choices":[{"text":""}],"usage":{"completion_tokens":1}}"#,
+                false,
+            ),
+            (
+                r#"{"choices":[{"text":""}],"usage":{"completion_tokens":2}}"#,
+                true,
+            ),
+            (
+                r#"{"choices":[{"text":""}],"usage":{"completion_tokens":1}}"#,
+                false,
+            ),
+            (r#"{"choices":[{"text":"","finish_reason":"stop"}]}"#, true),
+            (r#"{"choices":[{"text":"","finish_reason":"stop"}]}"#, false),
+            (r#"{"choices":[],"usage":{"completion_tokens":9}}"#, true),
+            (r#"{"choices":[],"usage":{"completion_tokens":9}}"#, false),
+        ] {
+            let told = tally.take(json.as_bytes()).expect(json);
+            assert_eq!(told.news, news, "{json}");
+        }
+    }
+
+    #[test]
+    fn text_is_anything_that_is_not_empty() {
+        for (value, filled) in [
+            (r#""""#, false),
+            (r#"" ""#, true),
+            (r#""\"\n""#, true),
+            (r#""\u00e9 \ud83d\ude42""#, true),
+            ("null", false),
+            ("false", false),
+            ("true", false),
+            ("0", true),
+            ("-1.5", true),
+            ("[]", false),
+            ("[ ]", false),
+            ("{ }", false),
+            (r#"[{"type":"text","text":"x"}]"#, true),
+            (r#"{"a":null}"#, true),
+        ] {
+            let json = format!(r#"{{"choices":[{{"text": {value} }}]}}"#);
+            assert_eq!(take(&mut Tally::default(), &json).token, filled, "{json}");
+        }
     }
 
     #[test]

@@ -5,21 +5,25 @@ use std::{
     io,
     net::SocketAddr,
     pin::Pin,
+    rc::Rc,
     sync::Arc,
     task::{Context, Poll},
     time::{Duration, Instant},
 };
 
-use rustix::net::RecvFlags;
+use rustix::{io::Errno, net::RecvFlags};
 use rustls::pki_types::ServerName;
 use tokdyno_domain::endpoint::{EndpointUrl, TlsTrust};
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf},
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt, Interest, ReadBuf},
     net::{TcpStream, lookup_host},
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use crate::tls;
+use crate::{
+    arrival::{self, ArrivalClock},
+    tls,
+};
 
 /// Longest wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -32,6 +36,7 @@ pub(crate) struct Target {
     preferred: Cell<usize>,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     timeout: Duration,
+    clock: Rc<ArrivalClock>,
 }
 
 /// An open connection.
@@ -40,11 +45,12 @@ pub(crate) enum Connection {
     Tls(Box<TlsStream<Stamped>>),
 }
 
-/// A TCP stream that remembers when it last read something. Under TLS several
+/// A TCP stream that remembers when what it read last arrived. Under TLS several
 /// decrypted pieces may come from one read; they share its stamp.
 pub(crate) struct Stamped {
     tcp: TcpStream,
-    last_read: Instant,
+    clock: Rc<ArrivalClock>,
+    arrived: Instant,
 }
 
 impl Target {
@@ -88,6 +94,7 @@ impl Target {
             preferred: Cell::new(0),
             tls,
             timeout: CONNECT_TIMEOUT.min(idle),
+            clock: Rc::new(ArrivalClock::new()),
         })
     }
 
@@ -114,9 +121,11 @@ impl Target {
         // Without this, small requests may wait for an acknowledgement.
         tcp.set_nodelay(true)
             .map_err(|error| self.tcp_sentence(&error))?;
+        arrival::ask_for_notes(&tcp);
         let stamped = Stamped {
             tcp,
-            last_read: Instant::now(),
+            clock: Rc::clone(&self.clock),
+            arrived: Instant::now(),
         };
         let Some((connector, name)) = &self.tls else {
             return Ok(Connection::Plain(stamped));
@@ -149,6 +158,19 @@ impl Target {
 
     fn tcp_sentence(&self, error: &io::Error) -> String {
         let at = &self.authority;
+        match Errno::from_io_error(error) {
+            Some(Errno::ADDRNOTAVAIL) => {
+                return format!(
+                    "No connection to {at}: this machine has no local port left for it. Wait a minute until closed connections have given theirs back, widen net.ipv4.ip_local_port_range, or let the server keep its connections open."
+                );
+            }
+            Some(Errno::MFILE | Errno::NFILE) => {
+                return format!(
+                    "No connection to {at}: no more files can be opened here. Raise the limit (ulimit -n) or lower the concurrency."
+                );
+            }
+            _ => {}
+        }
         match error.kind() {
             io::ErrorKind::ConnectionRefused => format!(
                 "The connection to {at} was refused: nothing listens there. Check that the server runs and that host and port are right."
@@ -162,7 +184,7 @@ impl Target {
 }
 
 impl Connection {
-    /// One read; the stamp is taken right after it. Zero bytes is the end.
+    /// One read, with the time of its last byte. Zero bytes is the end.
     pub(crate) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -180,7 +202,7 @@ impl Connection {
                 let stamp = if buffer.filled().is_empty() {
                     Instant::now()
                 } else {
-                    self.stamped().last_read
+                    self.stamped().arrived
                 };
                 Poll::Ready(Ok((buffer.filled().len(), stamp)))
             }
@@ -236,12 +258,36 @@ impl AsyncRead for Stamped {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.tcp).poll_read(cx, buffer);
-        if polled.is_ready() && buffer.filled().len() > before {
-            self.last_read = Instant::now();
+        let stamped = &mut *self;
+        loop {
+            std::task::ready!(stamped.tcp.poll_read_ready(cx))?;
+            let room = buffer.initialize_unfilled();
+            let mut result = Err(io::ErrorKind::WouldBlock.into());
+            let _ = stamped.tcp.try_io(Interest::READABLE, || {
+                result = arrival::read(&stamped.tcp, room, &stamped.clock, stamped.arrived);
+                match &result {
+                    // The socket is empty now. Saying so to the runtime saves the
+                    // read that would find out.
+                    Ok((count, _)) if *count > 0 && *count < room.len() => {
+                        Err(io::ErrorKind::WouldBlock.into())
+                    }
+                    Ok(_) => Ok(()),
+                    Err(error) => Err(error.kind().into()),
+                }
+            });
+            match result {
+                Ok((count, arrived)) => {
+                    buffer.advance(count);
+                    if count > 0 {
+                        stamped.arrived = arrived;
+                    }
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
         }
-        polled
     }
 }
 
@@ -281,6 +327,21 @@ mod tests {
             .expect("a target");
         let connection = target.connect().await.expect("a connection");
         (connection, listener.accept().expect("its other end").0)
+    }
+
+    #[tokio::test]
+    async fn what_this_machine_has_run_out_of_is_named() {
+        let target = Target::resolve(
+            &"http://127.0.0.1:9".parse().expect("an address"),
+            &TlsTrust::System,
+            Duration::from_secs(5),
+        )
+        .await
+        .expect("a target");
+        let sentence = |errno: Errno| target.tcp_sentence(&errno.into());
+        assert!(sentence(Errno::ADDRNOTAVAIL).contains("no local port left"));
+        assert!(sentence(Errno::MFILE).contains("ulimit -n"));
+        assert!(sentence(Errno::CONNREFUSED).contains("nothing listens"));
     }
 
     /// Asks until the answer is no, without letting the runtime look meanwhile.

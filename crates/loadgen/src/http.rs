@@ -23,6 +23,8 @@ pub(crate) struct Head {
     pub(crate) encoding: Option<String>,
     /// Where a redirect points to.
     pub(crate) location: Option<String>,
+    /// When a server that refuses would be asked again.
+    pub(crate) retry_after: Option<String>,
     /// May the connection be used again?
     pub(crate) keep_alive: bool,
     /// Was the stand-in's marker there?
@@ -269,6 +271,7 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(usize, Head, Framing)>, HttpError>
         content_type: None,
         encoding: None,
         location: None,
+        retry_after: None,
         keep_alive,
         simulated: false,
     };
@@ -302,6 +305,8 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(usize, Head, Framing)>, HttpError>
                 .filter(|text| !text.is_empty() && !text.eq_ignore_ascii_case("identity"));
         } else if name.eq_ignore_ascii_case("location") {
             head.location = Some(value());
+        } else if name.eq_ignore_ascii_case("retry-after") {
+            head.retry_after = Some(value()).filter(|text| !text.is_empty());
         } else if name.eq_ignore_ascii_case(SIMULATED_MARKER) {
             head.simulated = true;
         }

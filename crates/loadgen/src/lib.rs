@@ -9,8 +9,9 @@
 //!
 //! - One thread measures and does nothing else. Another one numbers, writes and
 //!   hands over the events.
-//! - A time stamp is taken right after each successful read of the socket, from
-//!   `CLOCK_MONOTONIC`. All chunks decoded from that read share it.
+//! - Each read of the socket has one time, on `CLOCK_MONOTONIC`, and all chunks
+//!   decoded from it share it: when the kernel received the last of its bytes,
+//!   where the kernel tells, else the moment after the read.
 //! - *sent* is just before the first byte of a request is written on an open
 //!   connection. Connections are opened before a stage's clock starts; where one
 //!   is opened later, its time is a figure of its own.
@@ -19,6 +20,7 @@
 //!   the request counts as broken.
 //! - Redirects are not followed, compression is refused.
 
+mod arrival;
 mod cancel;
 mod chunk;
 mod connection;
@@ -28,6 +30,7 @@ mod load;
 mod machine;
 mod preflight;
 mod progress;
+mod replay;
 mod reply;
 mod request;
 mod run;
@@ -36,4 +39,5 @@ mod tls;
 
 pub use cancel::CancelFlag;
 pub use events::SpoolError;
+pub use replay::Replay;
 pub use run::{SpecError, check, run_blocking, run_lines};

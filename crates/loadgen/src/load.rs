@@ -34,6 +34,12 @@ const LINGER: Duration = Duration::from_secs(2);
 const TICK: Duration = Duration::from_millis(250);
 /// Failed connections in a row after which going on is pointless.
 const HOPELESS: u32 = 100;
+/// How long a slot without a connection waits while others have theirs: without a
+/// pause it would use up the requests before any of these is answered.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Slots that send their first request in each millisecond. All at once would be a
+/// burst that waits in the server's sockets, and each later wave would be one, too.
+const RAMP: usize = 40;
 /// Connections opened at the same time, so that a listener's queue holds them.
 const OPENING: usize = 64;
 
@@ -253,8 +259,9 @@ pub(crate) async fn run(shared: &Rc<Shared>, plan: LoadPlan, slots: &mut Slots) 
         records: RefCell::new(Vec::new()),
     });
     let mut running = JoinSet::new();
-    for connection in slots.drain(..) {
-        running.spawn_local(Rc::clone(&load).slot(connection));
+    for (place, connection) in slots.drain(..).enumerate() {
+        let wait_ms = u64::try_from(place / RAMP).unwrap_or(0);
+        running.spawn_local(Rc::clone(&load).slot(connection, Duration::from_millis(wait_ms)));
     }
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -277,13 +284,33 @@ pub(crate) async fn run(shared: &Rc<Shared>, plan: LoadPlan, slots: &mut Slots) 
 }
 
 impl Load {
-    /// One slot: a request at a time until none is left.
-    async fn slot(self: Rc<Self>, mut connection: Option<Connection>) -> Option<Connection> {
+    /// One slot: after a while a request at a time until none is left.
+    async fn slot(
+        self: Rc<Self>,
+        mut connection: Option<Connection>,
+        wait: Duration,
+    ) -> Option<Connection> {
+        self.rest(wait).await;
         while self.may_issue() {
             self.issued.set(self.issued.get() + 1);
             self.one(&mut connection).await;
+            if self.connect_failures.get() > 0 && connection.is_none() && self.in_flight.get() > 0 {
+                self.rest(PAUSE).await;
+            }
         }
         connection
+    }
+
+    /// Sends nothing for a while, or until the stop flag is raised.
+    async fn rest(&self, wait: Duration) {
+        if wait.is_zero() {
+            return;
+        }
+        tokio::select! {
+            biased;
+            () = self.shared.stop.cancelled() => {}
+            () = tokio::time::sleep(wait) => {}
+        }
     }
 
     fn may_issue(&self) -> bool {
@@ -383,7 +410,8 @@ impl Load {
                 self.connect_failures.set(failures);
                 let from_the_start = u64::from(failures) == self.done.get()
                     && failures >= self.plan.concurrency.max(10);
-                if failures >= HOPELESS || from_the_start {
+                // While others are being answered the server is not gone.
+                if (failures >= HOPELESS || from_the_start) && self.in_flight.get() == 0 {
                     let reason = format!(
                         "{failures} requests in a row found no connection. {}",
                         failure.message

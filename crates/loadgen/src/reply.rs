@@ -18,6 +18,9 @@ const MAX_OTHER_BODY: usize = 64 << 10;
 const OVERSHOOT: u32 = 4;
 /// And so many more, whatever was asked for.
 const OVERSHOOT_FREE: u32 = 1000;
+/// Chunks for which there is room from the start: enough for most replies, and
+/// little enough for thousands of streams.
+const ROOM: u32 = 1024;
 
 /// Where and when a request was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +45,7 @@ enum Mode {
 pub(crate) struct Reply {
     /// Tokens that were asked for.
     asked: u32,
-    /// The head or an event came since the last look.
+    /// The head or something new came since the last look.
     heard: bool,
     decoder: Decoder,
     events: Parser,
@@ -88,8 +91,8 @@ impl Reply {
             first_chunk_tokens: None,
             chunks: 0,
             coalesced: 0,
-            gaps_us: Vec::new(),
-            tokens: Vec::new(),
+            gaps_us: Vec::with_capacity(asked.min(ROOM) as usize),
+            tokens: Vec::with_capacity(asked.min(ROOM) as usize),
             counted: true,
             fresh_tokens: 0,
             end_ns: None,
@@ -141,7 +144,7 @@ impl Reply {
         self.reusable = false;
     }
 
-    /// Neither head nor event came for the idle time-out, or nothing for the time granted after `[DONE]`.
+    /// Neither head nor anything new came for the idle time-out, or nothing for the time granted after `[DONE]`.
     pub(crate) fn on_idle(&mut self, idle_s: f64, at_ns: u64) {
         if self.end_ns.is_some() {
             return;
@@ -151,7 +154,7 @@ impl Reply {
             self.succeed(done_ns);
         } else {
             let message = format!(
-                "No event of the reply came for {idle_s} seconds, after {} token chunks; keep-alive comments do not count. Look at the server's load and log, or raise the idle time-out.",
+                "Nothing new came of the reply for {idle_s} seconds, after {} token chunks; comments and events without text do not count. Look at the server's load and log, or raise the idle time-out.",
                 self.chunks
             );
             self.fail(FailureKind::Stalled, message, at_ns);
@@ -188,8 +191,9 @@ impl Reply {
         self.reusable
     }
 
-    /// Did the head or an event come since the last call? Bytes alone are no sign
-    /// of life: a server may send comments for ever.
+    /// Did the head, a token, a finish reason or a higher count come since the last
+    /// call? Bytes alone are no sign of life, and neither are events that say nothing:
+    /// a server may send them for ever.
     pub(crate) fn take_heard(&mut self) -> bool {
         std::mem::take(&mut self.heard)
     }
@@ -300,8 +304,8 @@ impl Reply {
     }
 
     fn on_event(&mut self, name: &[u8], data: &[u8], at_ns: u64) {
-        self.heard = true;
         if data == b"[DONE]" {
+            self.heard = true;
             self.done_ns = Some(at_ns);
             return;
         }
@@ -313,6 +317,7 @@ impl Reply {
             }
             Err(error) => return self.fail(FailureKind::BadReply, error.to_string(), at_ns),
         };
+        self.heard |= meaning.news;
         if !meaning.token {
             return;
         }
@@ -322,6 +327,14 @@ impl Reply {
             .push(u32::try_from(at_us.saturating_sub(before_us)).unwrap_or(u32::MAX));
         if self.chunks > 0 && self.last_token_ns == Some(at_ns) {
             self.coalesced += 1;
+            // The time to the first token is that of its whole read: what came with
+            // it is part of n₁, or the time per token would come out too short.
+            if self.ttft_ns == Some(at_ns) {
+                self.first_chunk_tokens = self
+                    .first_chunk_tokens
+                    .zip(meaning.tokens)
+                    .map(|(first, more)| first.saturating_add(more));
+            }
         }
         if self.chunks == 0 {
             self.ttft_ns = Some(at_ns);
@@ -454,10 +467,16 @@ fn status_message(head: &Head, said: Option<&str>, body: &[u8]) -> String {
         );
     }
     let said = said.map_or_else(|| String::from_utf8_lossy(body).into_owned(), str::to_owned);
+    let wait = head
+        .retry_after
+        .as_deref()
+        .map_or_else(String::new, |wait| {
+            format!(" (Retry-After: {wait}; nothing is sent twice)")
+        });
     if said.trim().is_empty() {
-        format!("The server answered {status} without a message.")
+        format!("The server answered {status} without a message{wait}.")
     } else {
-        format!("The server answered {status}: {said}")
+        format!("The server answered {status}{wait}: {said}")
     }
 }
 
@@ -608,6 +627,26 @@ mod tests {
         assert_eq!(trace.expect("a trace").gaps_us, [2000, 1000, 0]);
         assert_eq!(record.counted_by, TokenCount::Chunks);
         assert_eq!(record.completion_tokens, Some(3));
+    }
+
+    #[test]
+    fn what_came_with_the_first_token_is_counted_with_it() {
+        let chunk = |count: u32| {
+            format!(
+                "data: {{\"choices\":[{{\"text\":\"a\"}}],\"usage\":{{\"completion_tokens\":{count}}}}}\n\n"
+            )
+        };
+        let first = [chunk(1), chunk(3), chunk(4)].concat();
+        let (record, _) = record(&[
+            HEAD.as_bytes(),
+            first.as_bytes(),
+            chunk(5).as_bytes(),
+            b"data: [DONE]\n\n",
+        ]);
+        assert_eq!(record.failure, None);
+        assert_eq!((record.chunks, record.coalesced_chunks), (4, 2));
+        assert_eq!(record.first_chunk_tokens, Some(4));
+        assert_eq!(record.completion_tokens, Some(5));
     }
 
     #[test]
@@ -816,7 +855,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_no_sign_of_life() {
+    fn comments_and_events_that_say_nothing_are_no_sign_of_life() {
         let mut reply = Reply::new(10);
         let mut heard = |text: &str| {
             reply.on_bytes(text.as_bytes(), 1);
@@ -825,8 +864,13 @@ mod tests {
         assert!(!heard(&HEAD[..20]));
         assert!(heard(&HEAD[20..]));
         assert!(!heard(": ping\n\n"));
-        assert!(!heard("data: {\"choices\""));
-        assert!(heard(":[]}\n\n"));
+        assert!(!heard("data: {\"choices\":[]}\n\n"));
+        assert!(!heard(
+            "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\"}}]}\n\n"
+        ));
+        assert!(!heard("event: extra\ndata: 1,2\n\n"));
+        assert!(!heard("data: {\"choices\":[{\"text\""));
+        assert!(heard(":\"a\"}]}\n\n"));
         assert!(!heard(": ping\n\n"));
         assert!(heard("data: [DONE]\n\n"));
     }
@@ -837,7 +881,72 @@ mod tests {
         assert_eq!(long.chars().count(), MAX_MESSAGE);
     }
 
+    /// A stream of events as a server might send it, in chunks of any size.
+    fn framed(events: &[(u8, String)], sizes: &[usize], extension: bool) -> Vec<u8> {
+        let mut body = Vec::new();
+        for ((kind, text), count) in events.iter().zip(1_u32..) {
+            let json = serde_json::to_string(text).expect("text");
+            body.extend_from_slice(
+                match kind % 6 {
+                    0 => format!(
+                        "data: {{\"choices\":[{{\"text\":{json}}}],\"usage\":{{\"completion_tokens\":{count}}}}}\n\n"
+                    ),
+                    1 => format!("data: {{\"choices\":[{{\"delta\":{{\"content\":{json}}}}}]}}\r\n\r\n"),
+                    2 => format!(": {}\n\n", text.replace(['\r', '\n'], " ")),
+                    3 => format!("event: extra\rdata: {json}\r\r"),
+                    4 => "data: {\"choices\":[],\ndata: \"usage\":null}\n\n".to_owned(),
+                    _ => format!(
+                        "id: 1\r\ndata: {{\"choices\":[{{\"delta\":{{\"reasoning\":{json},\"tool_calls\":[]}}}}]}}\n\n"
+                    ),
+                }
+                .as_bytes(),
+            );
+        }
+        body.extend_from_slice(b"data: [DONE]\n\n");
+        let mut bytes = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+        let mut sizes = sizes.iter().cycle();
+        let mut rest = body.as_slice();
+        while !rest.is_empty() {
+            let size = sizes.next().map_or(1, |size| (*size).clamp(1, rest.len()));
+            let (chunk, after) = rest.split_at(size);
+            let note = if extension { ";a=b" } else { "" };
+            bytes.extend_from_slice(format!("{size:x}{note}\r\n").as_bytes());
+            bytes.extend_from_slice(chunk);
+            bytes.extend_from_slice(b"\r\n");
+            rest = after;
+        }
+        bytes.extend_from_slice(b"0\r\nTrailer: x\r\n\r\n");
+        bytes
+    }
+
+    /// The record of bytes that all came at the same time, in these pieces.
+    fn at_once<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Recorded {
+        let mut reply = Reply::new(64);
+        for piece in pieces {
+            reply.on_bytes(piece, 5_000_000);
+        }
+        assert!(reply.is_over());
+        reply.into_record(&SENT, None)
+    }
+
     proptest! {
+        #[test]
+        fn no_split_and_no_framing_changes_what_is_decoded(
+            events in prop::collection::vec((any::<u8>(), ".{0,8}"), 0..20),
+            sizes in prop::collection::vec(1_usize..300, 1..8),
+            extension in any::<bool>(),
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
+        ) {
+            let bytes = framed(&events, &sizes, extension);
+            let whole = at_once([bytes.as_slice()]);
+            prop_assert_eq!(&at_once(bytes.chunks(1)), &whole);
+            prop_assert_eq!(&at_once([framed(&events, &[usize::MAX], false).as_slice()]), &whole);
+            let mut at: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+            at.extend([0, bytes.len()]);
+            at.sort_unstable();
+            prop_assert_eq!(&at_once(at.windows(2).map(|pair| &bytes[pair[0]..pair[1]])), &whole);
+        }
+
         #[test]
         fn splits_change_times_and_nothing_else(cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..40)) {
             let text = format!("{HEAD}{}", include_str!("../tests/fixtures/sglang_chat_running_usage.sse"));

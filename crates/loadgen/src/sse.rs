@@ -58,7 +58,7 @@ impl Parser {
                 }
                 self.skip_lf = false;
             }
-            let Some(end) = input.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
+            let Some(end) = memchr::memchr2(b'\n', b'\r', input) else {
                 self.hold(input)?;
                 *input = &[];
                 return Ok(None);
@@ -130,7 +130,7 @@ impl Parser {
             self.name.clear();
             return Ok(false);
         }
-        let colon = line.iter().position(|byte| *byte == b':');
+        let colon = memchr::memchr(b':', line);
         let (field, value) = line.split_at(colon.unwrap_or(line.len()));
         let value = value.strip_prefix(b":").unwrap_or(value);
         let value = value.strip_prefix(b" ").unwrap_or(value);

@@ -1,294 +1,280 @@
-//! How exactly the meter measures: `tokdyno bench` against the stand-in engine,
-//! and its figures against the stand-in's log of when it really sent what.
+//! How exactly and how cheaply the meter measures: beside a bare reader of the
+//! same bytes and the clients of others, against the stand-in's own log of when
+//! it sent what. Client and server are held to a core each.
 
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+mod clients;
+mod process;
+mod stand_in;
+mod table;
+mod truth;
+
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
+use tokdyno_domain::workload::Api;
 
-use crate::commands::{self, root, target_dir};
-
-/// The levels that are measured.
-const CONCURRENCIES: [usize; 4] = [1, 32, 128, 512];
+use self::clients::{Client, Programs, Task};
+use self::process::Cores;
+use self::stand_in::StandIn;
+use self::table::{Row, Verdicts};
+use crate::commands::target_dir;
 
 /// Tokens of each reply.
-const OUTPUT_TOKENS: u64 = 128;
+const TOKENS: u32 = 128;
+/// Time to the first token, in ms.
+const TTFT_MS: u32 = 50;
 
-/// Requests of a level: enough for a steady state, few enough for a minute.
-const REQUESTS_PER_SLOT: usize = 4;
-const FEWEST_REQUESTS: usize = 16;
-
-/// Up to this level the figures must agree with the truth within [`BOUND_MS`].
-const BOUNDED_CONCURRENCY: usize = 128;
-const BOUND_MS: f64 = 1.0;
-
-/// Ticks of the kernel's CPU times per second (`USER_HZ`, the same everywhere on Linux).
-const TICKS_PER_SECOND: f64 = 100.0;
-
-/// What the stand-in wrote about a request. Its first line is about the engine.
-#[derive(Debug, Clone, Deserialize)]
-struct Truth {
-    received_ns: u64,
-    tokens: u64,
-    outcome: String,
-    first_sent_ns: Option<u64>,
-    last_sent_ns: Option<u64>,
-    chunk_tokens: Vec<u64>,
+/// A load level: C, the time between tokens in ms, and requests per slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Level {
+    concurrency: u32,
+    step_ms: u32,
+    waves: u32,
 }
 
-impl Truth {
-    fn ttft_ms(&self) -> Option<f64> {
-        Some(milliseconds(self.received_ns, self.first_sent_ns?))
-    }
+const LEVELS: [Level; 5] = [
+    Level::new(1, 10, 2),
+    Level::new(32, 10, 2),
+    Level::new(128, 10, 3),
+    LEVEL_512,
+    Level::new(1024, 40, 2),
+];
+const LEVEL_512: Level = Level::new(512, 10, 4);
+/// At which chunks of several tokens are looked at.
+const CHUNKS: Level = Level::new(32, 10, 2);
 
-    /// As the product defines it: the tokens after the first chunk's.
-    fn tpot_ms(&self) -> Option<f64> {
-        let after_first = self.tokens.checked_sub(*self.chunk_tokens.first()?)?;
-        (after_first > 0).then_some(())?;
-        Some(milliseconds(self.first_sent_ns?, self.last_sent_ns?) / after_first as f64)
-    }
-}
+/// A way of packing tokens into chunks: its name, and the stand-in's arguments.
+/// The last one speculates, so that its steps yield different numbers.
+const PACKINGS: [(&str, &[&str]); 3] = [
+    ("1", &["--sim-ttft-ms", "50", "--sim-step-ms", "10"]),
+    (
+        "4",
+        &[
+            "--sim-ttft-ms",
+            "50",
+            "--sim-step-ms",
+            "10",
+            "--stream-interval",
+            "4",
+        ],
+    ),
+    (
+        "mixed",
+        &[
+            "--speculative-algorithm",
+            "EAGLE3",
+            "--speculative-num-steps",
+            "3",
+            "--speculative-eagle-topk",
+            "1",
+            "--speculative-num-draft-tokens",
+            "4",
+            "--speculative-draft-model-path",
+            "drafter",
+        ],
+    ),
+];
 
-/// What is read of the result file.
-#[derive(Debug, Deserialize)]
-struct ResultFile {
-    stages: Vec<Stage>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Stage {
-    completed: u64,
-    failed: u64,
-    output_tokens: u64,
-    ttft_ms: Summary,
-    tpot_ms: Summary,
-}
-
-/// Mean and two percentiles, null where undefined.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
-struct Summary {
-    mean: Option<f64>,
-    p50: Option<f64>,
-    p99: Option<f64>,
-}
-
-impl Summary {
-    fn of(values: impl Iterator<Item = f64>) -> Self {
-        let mut sorted: Vec<f64> = values.collect();
-        sorted.sort_by(f64::total_cmp);
-        let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
+impl Level {
+    const fn new(concurrency: u32, step_ms: u32, waves: u32) -> Self {
         Self {
-            mean: (!sorted.is_empty()).then_some(mean),
-            p50: percentile(&sorted, 0.5),
-            p99: percentile(&sorted, 0.99),
+            concurrency,
+            step_ms,
+            waves,
         }
     }
 
-    /// Meter − truth for the mean and the median.
-    fn errors(self, truth: Self) -> [Option<f64>; 2] {
-        [
-            Some(self.mean.zip(truth.mean)),
-            Some(self.p50.zip(truth.p50)),
-        ]
-        .map(|pair| pair.flatten().map(|(measured, true_)| measured - true_))
+    fn schedule(self) -> Vec<String> {
+        let (ttft, step) = (TTFT_MS.to_string(), self.step_ms.to_string());
+        ["--sim-ttft-ms", &ttft, "--sim-step-ms", &step]
+            .map(str::to_owned)
+            .to_vec()
+    }
+
+    /// Tokens a second if no time at all were lost between two requests.
+    fn ideal_tps(self) -> f64 {
+        let reply_ms = TTFT_MS + (TOKENS - 1) * self.step_ms;
+        f64::from(self.concurrency * TOKENS) * 1000.0 / f64::from(reply_ms)
+    }
+
+    const fn task(self, api: Api) -> Task {
+        Task {
+            api,
+            concurrency: self.concurrency,
+            requests: self.concurrency * self.waves,
+            tokens: TOKENS,
+        }
     }
 }
 
-/// Measures every level, prints a table, and fails where a bound does not hold.
+/// Measures, prints a table and what holds of the aims. Times never make it
+/// fail; wrong counts do.
 ///
 /// # Errors
-/// The programs are not built, or do not work.
-pub(crate) fn run() -> Result<ExitCode> {
-    let program = std::env::var_os("TOKDYNO_BIN")
-        .map_or_else(|| target_dir().join("release/tokdyno"), PathBuf::from);
-    if !program.exists() {
-        bail!("the program is not built: run `make bench`");
+/// The programs are not built, or do not work; or there is no such level.
+pub(crate) fn run(only: Option<u32>) -> Result<ExitCode> {
+    let bench = Bench::prepare()?;
+    let levels: Vec<Level> = LEVELS
+        .into_iter()
+        .filter(|level| only.is_none_or(|only| level.concurrency == only))
+        .collect();
+    if levels.is_empty() {
+        bail!(
+            "the levels are {}",
+            LEVELS.map(|level| level.concurrency.to_string()).join(", ")
+        );
     }
     println!(
-        "| C | requests | TTFT truth | TTFT meter | error | TPOT truth | TPOT meter | error | tokens | CPU s / 1,000 tokens |"
+        "Client on core {}, server on core {}; load of the machine before: {}.\n",
+        bench.cores.client,
+        bench.cores.server,
+        process::load()
     );
-    println!("|--:|--:|--:|--:|--:|--:|--:|--:|:--|--:|");
-    let mut good = true;
-    for concurrency in CONCURRENCIES {
-        good &= level(&program, concurrency)?;
+    println!("{}", table::HEAD);
+    let mut verdicts = Verdicts::default();
+    for level in &levels {
+        for api in [Api::Completions, Api::Chat] {
+            let bare = bench.measure(Client::Bare, *level, api)?;
+            println!("{}", bare.line(&bare));
+            let meter = bench.measure(Client::Meter, *level, api)?;
+            println!("{}", meter.line(&bare));
+            verdicts.judge(&meter, &bare);
+            if *level == LEVEL_512 && api == Api::Chat {
+                bench.others(*level, &bare);
+            }
+        }
+    }
+    println!("\n{}", table::PACKING_HEAD);
+    for (name, arguments) in PACKINGS {
+        let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
+        let row = bench.measure_with(Client::Meter, CHUNKS, Api::Chat, &arguments)?;
+        println!("{}", row.packing_line(name));
+        verdicts.judge_packing(&row, name);
+    }
+    println!();
+    for speed in bench.parser()? {
+        println!(
+            "Parser: {:.0} chunks/s on one core ({}, {} bytes each).",
+            speed.chunks_per_s, speed.stream, speed.bytes_per_chunk
+        );
+        verdicts.judge_parser(&speed.stream, speed.chunks_per_s);
     }
     println!(
-        "\nMilliseconds, medians over requests. {}: up to C = {BOUNDED_CONCURRENCY} means and medians within {BOUND_MS} ms of the truth, and at every C no failures and the exact token counts.",
-        if good { "Holds" } else { "DOES NOT HOLD" }
+        "\nLoad of the machine after: {}.\n{verdicts}",
+        process::load()
     );
-    Ok(if good {
+    Ok(if verdicts.counts_are_exact() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
 }
 
-/// Measures one level and prints its row. Returns whether the bounds hold.
-fn level(program: &Path, concurrency: usize) -> Result<bool> {
-    let work = tempfile::tempdir()?;
-    let log = work.path().join("truth.jsonl");
-    let result = work.path().join("result.json");
-    let requests = (concurrency * REQUESTS_PER_SLOT).max(FEWEST_REQUESTS);
-
-    let engine = StandIn::start(program, &log)?;
-    let cpu_before = cpu_seconds_of_children()?;
-    let output = Command::new(program)
-        .current_dir(root())
-        .args(["bench", "--url", &engine.url])
-        .args(["--no-single-stream", "--concurrency"])
-        .arg(concurrency.to_string())
-        .args(["--requests", &requests.to_string()])
-        .args(["--output-tokens", &OUTPUT_TOKENS.to_string()])
-        .args(["--warmup", "0", "--repeats", "1", "--json"])
-        .arg(&result)
-        .output()
-        .context("tokdyno bench cannot be run")?;
-    let cpu = cpu_seconds_of_children()? - cpu_before;
-    if !output.status.success() {
-        bail!(
-            "tokdyno bench at C = {concurrency} ended with {}: {}",
-            output.status,
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
-    }
-    // Ended first, so that its log is complete.
-    engine.stop()?;
-
-    let file: ResultFile = serde_json::from_slice(&std::fs::read(&result)?)?;
-    let [stage] = file.stages.as_slice() else {
-        bail!("one stage was asked for, and {} came", file.stages.len());
-    };
-    let truths = read_truths(&log, requests)?;
-    let true_ttft = Summary::of(truths.iter().filter_map(Truth::ttft_ms));
-    let true_tpot = Summary::of(truths.iter().filter_map(Truth::tpot_ms));
-    let true_tokens: u64 = truths.iter().map(|truth| truth.tokens).sum();
-    let exact = stage.output_tokens == true_tokens
-        && stage.failed == 0
-        && stage.completed == requests as u64;
-    let ttft = stage.ttft_ms.errors(true_ttft);
-    let tpot = stage.tpot_ms.errors(true_tpot);
-    let close = concurrency > BOUNDED_CONCURRENCY
-        || ttft
-            .iter()
-            .chain(&tpot)
-            .all(|error| error.is_some_and(|error| error.abs() <= BOUND_MS));
-    println!(
-        "| {concurrency} | {requests} | {} | {} | {} | {} | {} | {} | {} | {:.4} |",
-        shown(true_ttft.p50),
-        shown(stage.ttft_ms.p50),
-        shown(ttft[1]),
-        shown(true_tpot.p50),
-        shown(stage.tpot_ms.p50),
-        shown(tpot[1]),
-        if exact { "exact" } else { "DIFFER" },
-        1000.0 * cpu / true_tokens as f64,
-    );
-    Ok(exact && close)
+struct Bench {
+    programs: Programs,
+    cores: Cores,
 }
 
-/// A stand-in engine on a port of its own.
-struct StandIn {
-    child: Child,
-    url: String,
+/// A line of the parser's own benchmark.
+#[derive(Debug, Deserialize)]
+struct ParserSpeed {
+    stream: String,
+    chunks_per_s: f64,
+    bytes_per_chunk: u64,
 }
 
-impl StandIn {
-    fn start(program: &Path, log: &Path) -> Result<Self> {
-        let mut child = Command::new(program)
-            .args(["simulate", "sglang", "--model-path", "stand-in"])
-            .args(["--tp-size", "8", "--port", "0"])
-            // A known schedule, whatever the batch: a token each 10 ms after 50 ms.
-            .args(["--sim-ttft-ms", "50", "--sim-step-ms", "10", "--sim-log"])
-            .arg(log)
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("the stand-in engine cannot be started")?;
-        let mut lines = BufReader::new(child.stdout.take().context("no pipe")?).lines();
-        let url = lines
-            .next()
-            .transpose()?
-            .and_then(|line| Some(line.split_once("listening on ")?.1.trim().to_owned()));
-        // Whatever else it says is read and dropped: a full pipe would stop it.
-        std::thread::spawn(move || lines.for_each(drop));
-        match url {
-            Some(url) => Ok(Self { child, url }),
-            None => {
-                child.kill()?;
-                child.wait()?;
-                bail!("the stand-in engine did not say its address");
+impl Bench {
+    fn prepare() -> Result<Self> {
+        let folder = target_dir().join("release");
+        let programs = Programs {
+            meter: folder.join("tokdyno-meter"),
+            bare: folder.join("examples/bare_reader"),
+            stand_in: folder.join("stand-in"),
+            parser: folder.join("examples/parser_speed"),
+        };
+        for program in [
+            &programs.meter,
+            &programs.bare,
+            &programs.stand_in,
+            &programs.parser,
+        ] {
+            if !program.exists() {
+                bail!("{} is not built: run `make bench`", program.display());
             }
+        }
+        let cores = Cores::find()?
+            .context("client and server want a core each, and this machine grants only one")?;
+        Ok(Self { programs, cores })
+    }
+
+    fn measure(&self, client: Client, level: Level, api: Api) -> Result<Row> {
+        self.measure_with(client, level, api, &level.schedule())
+    }
+
+    /// One client against a stand-in of its own.
+    fn measure_with(
+        &self,
+        client: Client,
+        level: Level,
+        api: Api,
+        arguments: &[String],
+    ) -> Result<Row> {
+        let work = tempfile::tempdir()?;
+        let log = work.path().join("truth.jsonl");
+        let task = level.task(api);
+        let engine = StandIn::start(&self.programs.stand_in, self.cores.server, &log, arguments)?;
+        let report = client
+            .run(
+                &self.programs,
+                self.cores.client,
+                &engine.url,
+                task,
+                work.path(),
+            )
+            .with_context(|| format!("{} at C = {}", client.name(), level.concurrency))?;
+        engine.stop()?;
+        let truth = truth::Figures::read(&log, task.requests as usize, u64::from(TOKENS))?;
+        Ok(Row {
+            client,
+            task,
+            report,
+            truth,
+            ideal_tps: level.ideal_tps(),
+        })
+    }
+
+    /// The clients of others, where they are at hand. One that fails is named, and
+    /// takes nothing from the rest.
+    fn others(&self, level: Level, bare: &Row) {
+        let (here, missing): (Vec<Client>, Vec<Client>) = Client::OTHERS
+            .into_iter()
+            .partition(|client| client.is_here());
+        for client in here {
+            match self.measure(client, level, Api::Chat) {
+                Ok(row) => println!("{}", row.line(bare)),
+                Err(error) => eprintln!("not measured: {error:#}"),
+            }
+        }
+        if !missing.is_empty() {
+            let names: Vec<&str> = missing.into_iter().map(Client::name).collect();
+            eprintln!("not on the PATH: {}", names.join(", "));
         }
     }
 
-    /// Ends it in order.
-    fn stop(mut self) -> Result<()> {
-        commands::interrupt(&self.child)?;
-        self.child.wait()?;
-        Ok(())
+    /// Without a server: the decoding by itself.
+    fn parser(&self) -> Result<Vec<ParserSpeed>> {
+        let mut command = Command::new(&self.programs.parser);
+        command.stdout(std::process::Stdio::piped());
+        let output = process::spawn_on(self.cores.client, &mut command)?.wait_with_output()?;
+        if !output.status.success() {
+            bail!("the parser's benchmark ended with {}", output.status);
+        }
+        String::from_utf8(output.stdout)?
+            .lines()
+            .map(|line| serde_json::from_str(line).context("the parser's benchmark"))
+            .collect()
     }
-}
-
-impl Drop for StandIn {
-    fn drop(&mut self) {
-        // Already ended in the usual case, which is no error here.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The last `requests` complete replies: what came before was the check of the
-/// address, not the measurement.
-fn read_truths(log: &Path, requests: usize) -> Result<Vec<Truth>> {
-    let text = std::fs::read_to_string(log)?;
-    let mut truths: Vec<Truth> = text
-        .lines()
-        .skip(1)
-        .map(serde_json::from_str)
-        .collect::<Result<_, _>>()
-        .context("the stand-in's log cannot be read")?;
-    truths.retain(|truth| truth.outcome == "complete" && truth.tokens == OUTPUT_TOKENS);
-    truths.sort_by_key(|truth| truth.received_ns);
-    if truths.len() < requests {
-        bail!(
-            "the stand-in answered {} of {requests} requests in full",
-            truths.len()
-        );
-    }
-    Ok(truths.split_off(truths.len() - requests))
-}
-
-/// CPU time of all children that have ended, and of theirs (`proc(5)`, fields
-/// 16 and 17 of `stat`).
-fn cpu_seconds_of_children() -> Result<f64> {
-    let stat = std::fs::read_to_string("/proc/self/stat")?;
-    // The name in brackets may hold blanks; the numbers begin behind it.
-    let (_, numbers) = stat.rsplit_once(')').context("/proc/self/stat")?;
-    let ticks: u64 = numbers
-        .split_whitespace()
-        .skip(13)
-        .take(2)
-        .map(str::parse::<u64>)
-        .sum::<Result<_, _>>()?;
-    Ok(ticks as f64 / TICKS_PER_SECOND)
-}
-
-fn milliseconds(from_ns: u64, to_ns: u64) -> f64 {
-    (to_ns as f64 - from_ns as f64) / 1e6
-}
-
-/// Linear interpolation between the two nearest ranks.
-fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
-    let last = sorted.len().checked_sub(1)?;
-    let place = share * last as f64;
-    let below = sorted.get(place.floor() as usize)?;
-    let above = sorted.get(place.ceil() as usize)?;
-    Some(below + (above - below) * place.fract())
-}
-
-fn shown(value: Option<f64>) -> String {
-    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.3}"))
 }
 
 #[cfg(test)]
@@ -296,66 +282,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn truth_follows_the_definitions() {
-        let truth = Truth {
-            received_ns: 1_000_000,
-            tokens: 11,
-            outcome: "complete".into(),
-            first_sent_ns: Some(3_000_000),
-            last_sent_ns: Some(23_000_000),
-            chunk_tokens: vec![1, 5, 5],
-        };
-        assert_eq!(truth.ttft_ms(), Some(2.0));
-        assert_eq!(truth.tpot_ms(), Some(2.0));
-        let all_at_once = Truth {
-            chunk_tokens: vec![11],
-            ..truth
-        };
-        assert_eq!(all_at_once.tpot_ms(), None);
-    }
-
-    #[test]
-    fn summaries_interpolate_and_have_no_figure_for_nothing() {
-        let summary = Summary::of([1.0, 2.0, 3.0, 4.0].into_iter());
-        assert_eq!(summary.p50, Some(2.5));
-        assert_eq!(Summary::of(std::iter::empty()), Summary::default());
-    }
-
-    #[test]
-    fn only_the_last_complete_replies_count() {
-        let directory = tempfile::tempdir().unwrap();
-        let log = directory.path().join("log");
-        let line = |received: u64, tokens: u64, outcome: &str| {
-            format!(
-                r#"{{"received_ns":{received},"tokens":{tokens},"outcome":"{outcome}","first_sent_ns":9,"last_sent_ns":9,"chunk_tokens":[1]}}"#
-            )
-        };
-        let lines = [
-            r#"{"log":"tokdyno-stand-in"}"#.to_owned(),
-            line(3, OUTPUT_TOKENS, "complete"),
-            line(1, OUTPUT_TOKENS, "complete"),
-            line(2, 1, "complete"),
-            line(4, OUTPUT_TOKENS, "cut"),
-            line(5, OUTPUT_TOKENS, "complete"),
-        ];
-        std::fs::write(&log, lines.join("\n")).unwrap();
-        let times: Vec<u64> = read_truths(&log, 2)
-            .unwrap()
-            .iter()
-            .map(|truth| truth.received_ns)
-            .collect();
-        assert_eq!(times, [3, 5]);
-        assert!(read_truths(&log, 4).is_err());
-    }
-
-    #[test]
-    fn cpu_time_of_children_is_read() {
-        let before = cpu_seconds_of_children().unwrap();
-        let status = Command::new("sh")
-            .args(["-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"])
-            .status()
-            .unwrap();
-        assert!(status.success());
-        assert!(cpu_seconds_of_children().unwrap() > before);
+    fn the_ideal_is_what_the_schedule_allows() {
+        // 50 ms and 127 steps of 10 ms: 1.32 s for 128 tokens.
+        assert_eq!(LEVEL_512.ideal_tps().round(), 49_648.0);
+        assert_eq!(LEVEL_512.task(Api::Chat).requests, 2048);
+        assert_eq!(
+            LEVEL_512.schedule(),
+            ["--sim-ttft-ms", "50", "--sim-step-ms", "10"]
+        );
     }
 }

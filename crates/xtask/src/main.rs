@@ -53,8 +53,16 @@ enum Task {
         #[arg(long)]
         only: Option<String>,
     },
-    /// Compare the meter's figures with the stand-in's log of true times.
-    Bench,
+    /// Compare the meter's figures and cost with a bare reader's, and with the
+    /// stand-in's log of true times.
+    Bench {
+        /// Only C = 512, chunks and parser.
+        #[arg(long)]
+        quick: bool,
+        /// Only this level, chunks and parser.
+        #[arg(long, conflicts_with = "quick")]
+        only: Option<u32>,
+    },
     /// Build, serve, and rebuild what changes.
     Dev {
         /// What `tokdyno serve` gets.
@@ -76,7 +84,7 @@ fn main() -> ExitCode {
         Task::TestDb { command } => test_db::run(&command),
         Task::SqlxPrepare { check } => sqlx_prepare::run(check).map(|()| ExitCode::SUCCESS),
         Task::Test { only } => suite::run(only.as_deref()),
-        Task::Bench => bench::run(),
+        Task::Bench { quick, only } => bench::run(if quick { Some(512) } else { only }),
         Task::Dev { arguments } => dev::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::HoldDb { directory } => test_db::hold(&directory).map(|()| ExitCode::SUCCESS),
     };

@@ -16,7 +16,7 @@ use tokdyno_domain::{
 const BEFORE: u32 = 2;
 
 /// Measures 3 requests one after another; the second is answered by `fault`.
-fn with_fault(
+pub(crate) fn with_fault(
     fault: impl Fn(&Asked, &mut std::net::TcpStream) -> Then + Send + Sync + 'static,
 ) -> Told {
     let server = Server::start(move |asked, stream| {
@@ -40,7 +40,7 @@ fn with_fault(
     told
 }
 
-fn failure(told: &Told) -> &Failure {
+pub(crate) fn failure(told: &Told) -> &Failure {
     let failure = told.records()[1].failure.as_ref().expect("a failure");
     let figures = told.figures()[0];
     assert_eq!((figures.completed, figures.failed), (2, 1));

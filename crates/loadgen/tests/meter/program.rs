@@ -26,7 +26,7 @@ fn start_with(spec: &MeterSpec) -> Child {
     child
 }
 
-fn events(lines: &str) -> Vec<MeterEvent> {
+pub(crate) fn events(lines: &str) -> Vec<MeterEvent> {
     lines
         .lines()
         .map(|line| serde_json::from_str(line).expect("an event"))
@@ -34,7 +34,7 @@ fn events(lines: &str) -> Vec<MeterEvent> {
 }
 
 /// Waits for the end, but not for ever.
-fn code(child: &mut Child) -> i32 {
+pub(crate) fn code(child: &mut Child) -> i32 {
     let began = Instant::now();
     loop {
         if let Some(status) = child.try_wait().expect("a child") {

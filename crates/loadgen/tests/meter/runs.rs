@@ -48,7 +48,9 @@ fn a_run_of_two_stages_and_two_repeats() {
     for record in &records {
         assert!(record.is_success(), "{record:?}");
         assert_eq!(record.completion_tokens, Some(4));
-        assert_eq!(record.first_chunk_tokens, Some(1));
+        // Nothing paces the four: some may come in the first one's read.
+        let first = record.first_chunk_tokens.expect("running usage");
+        assert!((1..=4).contains(&first) && first <= record.coalesced_chunks + 1);
         assert_eq!(record.prompt_tokens, Some(7));
         assert_eq!(record.connect_ns, None, "opened before the clock starts");
         assert!(record.done_seen && !record.simulated);

@@ -69,6 +69,14 @@ impl Server {
     pub(crate) fn start_raw(
         answer: impl Fn(&Asked, &mut TcpStream) -> Then + Send + Sync + 'static,
     ) -> Self {
+        Self::start_for(usize::MAX, answer)
+    }
+
+    /// The same, and nobody listens any more after so many connections.
+    pub(crate) fn start_for(
+        most: usize,
+        answer: impl Fn(&Asked, &mut TcpStream) -> Then + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let server = Self {
             address: listener.local_addr().expect("an address"),
@@ -79,7 +87,7 @@ impl Server {
         let answer = Arc::new(answer);
         let numbers = Arc::new(AtomicU32::new(0));
         std::thread::spawn(move || {
-            for stream in listener.incoming() {
+            for stream in listener.incoming().take(most) {
                 let Ok(stream) = stream else { break };
                 connections.fetch_add(1, Ordering::SeqCst);
                 let (asked, answer, numbers) = (
