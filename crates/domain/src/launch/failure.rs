@@ -14,7 +14,7 @@ pub enum FailureKind {
     HostKeyChanged,
     /// It refuses the key.
     AccessRefused,
-    /// The helper program cannot run there.
+    /// The agent cannot run there.
     Agent,
     /// Another process listens on the port.
     PortTaken,
@@ -108,7 +108,7 @@ impl FailureKind {
             Self::HostKeyUnknown => "The host's key is not among the known hosts.",
             Self::HostKeyChanged => "The host shows another key than the known one.",
             Self::AccessRefused => "The host refuses the login.",
-            Self::Agent => "The helper program cannot run on the host.",
+            Self::Agent => "The agent cannot run on the host.",
             Self::PortTaken => "Another process listens on the port.",
             Self::GpuBusy => "Another process holds GPU memory.",
             Self::DiskFull => "There is not enough space on the host's disk.",
