@@ -45,6 +45,20 @@ impl AppError {
         self
     }
 
+    /// What stands in a page's address is no number of such a thing.
+    #[must_use]
+    pub fn no_number(typed: &str, what: &str, list: &str) -> Self {
+        let error = Self::new(
+            404,
+            format!(
+                "`{typed}` is not the number of a {what}. The list of {list} shows what there is."
+            ),
+        );
+        #[cfg(feature = "ssr")]
+        let error = error.with_status();
+        error
+    }
+
     /// What was sent to a server function cannot be read.
     fn unreadable(reason: &str) -> Self {
         let error = Self::new(

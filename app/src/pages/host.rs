@@ -22,7 +22,7 @@ use super::hosts::{Connection, gpus};
 use crate::{
     AppError, api,
     components::{
-        ClockTime, ErrorBanner, ErrorNote, LaunchTable, OperatorNote, RelativeTime, Skeleton,
+        ClockTime, ErrorNote, LaunchTable, MissingPage, OperatorNote, RelativeTime, Skeleton,
         TableBox,
     },
 };
@@ -41,7 +41,7 @@ pub fn HostPage() -> impl IntoView {
             {move || Suspend::new(async move {
                 match host.await {
                     Ok(view) => view! { <Body view=view again=again answer=answer/> }.into_any(),
-                    Err(error) => view! { <Missing error=error again=again/> }.into_any(),
+                    Err(error) => view! { <MissingPage error again=again what="host" list="/hosts" to_list="To the list of hosts"/> }.into_any(),
                 }
             })}
         </Transition>
@@ -52,30 +52,7 @@ async fn load(typed: String) -> Result<HostView, AppError> {
     if let Ok(host) = typed.parse::<HostId>() {
         return api::host(host).await;
     }
-    let error = AppError::new(
-        404,
-        format!("`{typed}` is not the number of a host. The list of hosts shows what there is."),
-    );
-    #[cfg(feature = "ssr")]
-    let error = error.with_status();
-    Err(error)
-}
-
-#[component]
-fn Missing(error: AppError, again: Callback<()>) -> impl IntoView {
-    let title = if error.status == 404 {
-        "No such host"
-    } else {
-        "The host cannot be shown"
-    };
-    view! {
-        <Title text=title/>
-        <h1>{title}</h1>
-        <ErrorBanner error=error retry=again/>
-        <p>
-            <a href="/hosts">"To the list of hosts"</a>
-        </p>
-    }
+    Err(AppError::no_number(&typed, "host", "hosts"))
 }
 
 #[component]

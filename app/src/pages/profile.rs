@@ -26,8 +26,8 @@ use super::{
 use crate::{
     AppError, api,
     components::{
-        Badge, CautionBadges, CautionList, CopyButton, EngineName, ErrorBanner, ErrorNote, Glyph,
-        LaunchTable, OperatorNote, Skeleton, Tone,
+        Badge, CautionBadges, CautionList, CopyButton, EngineName, ErrorNote, Glyph, LaunchTable,
+        MissingPage, OperatorNote, Skeleton, Tone,
     },
 };
 
@@ -48,27 +48,10 @@ pub fn ProfilePage() -> impl IntoView {
                     Ok(view) => {
                         view! { <Body view=view asked=asked said=said again=again/> }.into_any()
                     }
-                    Err(error) => view! { <Missing error=error again=again/> }.into_any(),
+                    Err(error) => view! { <MissingPage error again=again what="profile" list="/profiles" to_list="To the profiles"/> }.into_any(),
                 }
             })}
         </Transition>
-    }
-}
-
-#[component]
-fn Missing(error: AppError, again: Callback<()>) -> impl IntoView {
-    let title = if error.status == 404 {
-        "No such profile"
-    } else {
-        "The profile cannot be shown"
-    };
-    view! {
-        <Title text=title/>
-        <h1>{title}</h1>
-        <ErrorBanner error=error retry=again/>
-        <p>
-            <a href="/profiles">"To the profiles"</a>
-        </p>
     }
 }
 

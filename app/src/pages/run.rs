@@ -24,7 +24,6 @@ mod stages;
 pub(super) use self::{head::engine_title, progress::fraction, records::pages};
 
 use leptos::prelude::*;
-use leptos_meta::Title;
 use leptos_router::hooks::use_params_map;
 use tokdyno_domain::{ids::RunId, views::run::RunView};
 
@@ -35,10 +34,7 @@ use self::{
 };
 use crate::{
     AppError, api,
-    components::{
-        chart::Charts,
-        feedback::{ErrorBanner, Skeleton},
-    },
+    components::{chart::Charts, feedback::Skeleton, missing::MissingPage},
 };
 
 /// The page of a run.
@@ -55,7 +51,7 @@ pub fn RunPage() -> impl IntoView {
                 match first.await {
                     Ok(view) => view! { <RunBody view/> }.into_any(),
                     Err(error) => {
-                        view! { <Missing error again=Callback::new(move |()| first.refetch())/> }
+                        view! { <MissingPage error again=Callback::new(move |()| first.refetch()) what="run" list="/runs" to_list="To the list of runs"/> }
                             .into_any()
                     }
                 }
@@ -69,31 +65,7 @@ async fn load(typed: String) -> Result<RunView, AppError> {
     if let Ok(run) = typed.parse::<RunId>() {
         return api::run(run).await;
     }
-    let error = AppError::new(
-        404,
-        format!("`{typed}` is not the number of a run. The list of runs shows what there is."),
-    );
-    #[cfg(feature = "ssr")]
-    let error = error.with_status();
-    Err(error)
-}
-
-/// The page where there is no run to show.
-#[component]
-fn Missing(error: AppError, again: Callback<()>) -> impl IntoView {
-    let title = if error.status == 404 {
-        "No such run"
-    } else {
-        "The run cannot be shown"
-    };
-    view! {
-        <Title text=title/>
-        <h1>{title}</h1>
-        <ErrorBanner error retry=again/>
-        <p>
-            <a href="/runs">"To the list of runs"</a>
-        </p>
-    }
+    Err(AppError::no_number(&typed, "run", "runs"))
 }
 
 /// The page of a run that exists.

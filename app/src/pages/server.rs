@@ -17,7 +17,6 @@ mod more;
 mod steps;
 
 use leptos::prelude::*;
-use leptos_meta::Title;
 use leptos_router::hooks::use_params_map;
 use tokdyno_domain::{
     ids::LaunchId,
@@ -36,7 +35,7 @@ use self::{
 };
 use crate::{
     AppError, api,
-    components::{ErrorBanner, Skeleton},
+    components::{MissingPage, Skeleton},
 };
 
 /// The page of a launch.
@@ -51,7 +50,7 @@ pub fn ServerPage() -> impl IntoView {
                 match first.await {
                     Ok((view, log)) => view! { <Body view=view log=log/> }.into_any(),
                     Err(error) => {
-                        view! { <Missing error=error again=Callback::new(move |()| first.refetch())/> }
+                        view! { <MissingPage error again=Callback::new(move |()| first.refetch()) what="launch" list="/servers" to_list="To the list of servers"/> }
                             .into_any()
                     }
                 }
@@ -75,32 +74,7 @@ async fn load(typed: String) -> Result<(LaunchView, Option<LogPage>), AppError> 
             .ok();
         return Ok((view, page));
     }
-    let error = AppError::new(
-        404,
-        format!(
-            "`{typed}` is not the number of a launch. The list of servers shows what there is."
-        ),
-    );
-    #[cfg(feature = "ssr")]
-    let error = error.with_status();
-    Err(error)
-}
-
-#[component]
-fn Missing(error: AppError, again: Callback<()>) -> impl IntoView {
-    let title = if error.status == 404 {
-        "No such launch"
-    } else {
-        "The launch cannot be shown"
-    };
-    view! {
-        <Title text=title/>
-        <h1>{title}</h1>
-        <ErrorBanner error=error retry=again/>
-        <p>
-            <a href="/servers">"To the list of servers"</a>
-        </p>
-    }
+    Err(AppError::no_number(&typed, "launch", "servers"))
 }
 
 #[component]
