@@ -28,7 +28,7 @@ pub use copy::CopyButton;
 pub use dialog::{CloseButton, ConfirmDialog, Dialog, DialogButton};
 pub use effective::{EffectiveTable, InertBadges};
 pub use feedback::{ChartSkeleton, EmptyState, ErrorBanner, ErrorNote, Skeleton};
-pub use figures::{EstimateCell, Figure, OptionalFigure};
+pub use figures::{EstimateCell, Figure, OptionalFigure, PeakCell};
 pub use icon::{Glyph, Icon};
 pub use import_drop::ImportDrop;
 pub use launches::LaunchTable;

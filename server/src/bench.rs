@@ -2,18 +2,30 @@
 //! what is said of it.
 
 mod arguments;
+mod catalogue;
 mod collect;
+mod compare;
 mod measure;
 mod output;
 mod progress;
+mod rules;
+mod seed;
+mod spool;
 mod subject;
 mod table;
+mod terminal;
 
-pub(crate) use arguments::{ArgumentError, BenchArguments, PresetName};
+pub(crate) use arguments::{ArgumentError, BenchArguments, PresetName, endpoint};
+pub(crate) use catalogue::explained;
 pub(crate) use collect::{Circumstances, Collected};
+pub(crate) use compare::{CompareError, compare};
 pub(crate) use measure::measure;
 pub(crate) use output::{Destination, OutputError};
 pub(crate) use progress::Display;
+pub(crate) use rules::Rule;
+pub(crate) use seed::{SeedError, fresh_seed};
+pub(crate) use spool::{Spool, SpoolError, recover};
 pub(crate) use subject::{Subject, SubjectError, ask};
 pub(crate) use table::report;
+pub(crate) use terminal::width;
 pub(crate) use tokdyno_loadgen::SpecError;

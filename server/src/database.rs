@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use tokdyno_domain::meter::Certify;
 use tokdyno_lab::{Lab, LabConfig, LabError};
 use tokdyno_pgcluster::{Cluster, ClusterError, Config, attach_if_running};
 use tokdyno_remote::RemoteConfig;
@@ -136,6 +137,7 @@ pub(crate) async fn open_without_worker(
         host_meter: None,
         remote: RemoteConfig::new(PathBuf::new()),
         parallel: 1,
+        certify: Certify::Remembered,
     })
     .await
 }

@@ -4,6 +4,7 @@ use leptos::prelude::*;
 use tokdyno_domain::{
     statistics::Estimate,
     text::{self, NO_FIGURE},
+    workload::StageKind,
 };
 
 use super::icon::{Glyph, Icon};
@@ -76,6 +77,30 @@ pub fn EstimateCell(
         </span>
     }
     .into_any()
+}
+
+/// The highest throughput of a run, or what its highest rate came to where it has no
+/// other load.
+#[component]
+pub fn PeakCell(
+    /// C and tok/s.
+    peak: Option<(u32, Estimate)>,
+    /// The rate and the requests per second that were answered.
+    rate: Option<(StageKind, Option<Estimate>)>,
+    /// Class of the line below: at which load.
+    note_class: &'static str,
+) -> impl IntoView {
+    let (estimate, unit, load) = match (peak, rate) {
+        (Some((concurrency, estimate)), _) => {
+            (Some(estimate), "", Some(format!("at C = {concurrency}")))
+        }
+        (None, Some((kind, answered))) => (answered, "req/s", Some(format!("at {kind}"))),
+        (None, None) => (None, "", None),
+    };
+    view! {
+        <EstimateCell estimate unit/>
+        {load.map(|load| view! { <span class=note_class>{load}</span> })}
+    }
 }
 
 /// A phrase as the beginning of a sentence.

@@ -17,7 +17,7 @@ use crate::{
     browser,
     components::{
         CloseButton, CopyButton, Dialog, DialogButton, EmptyState, EngineName, ErrorBanner,
-        ErrorNote, EstimateCell, Glyph, Icon, PickBar, PickForm, RelativeTime, Skeleton,
+        ErrorNote, EstimateCell, Glyph, Icon, PeakCell, PickBar, PickForm, RelativeTime, Skeleton,
         SourceBadge, StateBadge, TableBox,
         comparison::{Comparison, Ties},
     },
@@ -249,9 +249,7 @@ fn Recent(runs: Vec<RunSummary>, ticked: Vec<RunId>) -> impl IntoView {
         .map(|run| {
             let is_ticked = ticked.contains(&run.id);
             let label = format!("Compare run {}, {}", run.id, run.configuration);
-            let peak = run.peak_output.map(|(concurrency, _)| {
-                view! { <span class="row-note">{format!("at C = {concurrency}")}</span> }
-            });
+            let peak = view! { <PeakCell peak=run.peak_output rate=run.peak_rate note_class="row-note"/> };
             view! {
                 <tr>
                     <th scope="row">
@@ -277,7 +275,6 @@ fn Recent(runs: Vec<RunSummary>, ticked: Vec<RunId>) -> impl IntoView {
                         <EstimateCell estimate=run.single_stream/>
                     </td>
                     <td class="num">
-                        <EstimateCell estimate=run.peak_output.map(|peak| peak.1)/>
                         {peak}
                     </td>
                     <td>

@@ -9,11 +9,16 @@
 )]
 
 mod endpoint;
+mod field;
 mod file;
 mod form;
+mod input;
+mod load;
+mod more;
 mod note;
 mod plan;
 mod probe;
+mod prompts;
 mod workload;
 
 use leptos::{prelude::*, task::spawn_local};
@@ -29,7 +34,8 @@ use self::{
     probe::{Check, Probe},
 };
 pub(super) use self::{
-    form::{Field, Form, Wrong},
+    field::{Field, Wrong},
+    form::Form,
     workload::WorkloadFields,
 };
 use crate::{AppError, api, browser, components::feedback::ErrorNote};

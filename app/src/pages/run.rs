@@ -17,8 +17,11 @@ mod figures;
 mod head;
 mod host;
 mod levels;
+mod meanwhile;
 mod progress;
+mod rates;
 mod records;
+mod skipped;
 mod stages;
 
 pub(super) use self::{head::engine_title, progress::fraction, records::pages};
@@ -28,8 +31,19 @@ use leptos_router::hooks::use_params_map;
 use tokdyno_domain::{ids::RunId, views::run::RunView};
 
 use self::{
-    actions::Actions, data::RunData, environment::Environment, failures::Failures,
-    figures::Figures, head::Head, host::Host, levels::Levels, progress::Live, records::Records,
+    actions::Actions,
+    data::RunData,
+    environment::Environment,
+    failures::Failures,
+    figures::Figures,
+    head::Head,
+    host::Host,
+    levels::Levels,
+    meanwhile::{EngineMeanwhile, MeasuringMachine},
+    progress::Live,
+    rates::Rates,
+    records::Records,
+    skipped::Skipped,
     stages::Stages,
 };
 use crate::{
@@ -89,6 +103,10 @@ fn RunBody(view: RunView) -> impl IntoView {
             <Charts views=charts base/>
             <Host data/>
             <Levels data/>
+            <Rates data/>
+            <Skipped data/>
+            <EngineMeanwhile data/>
+            <MeasuringMachine data/>
             <Stages data/>
             <Failures data/>
             <Records data/>

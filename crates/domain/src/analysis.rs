@@ -7,6 +7,7 @@ mod compare;
 pub mod facts;
 mod host;
 mod levels;
+mod meanwhile;
 #[cfg(test)]
 mod samples;
 

@@ -11,10 +11,13 @@ pub mod analysis;
 
 pub mod chart;
 pub mod comparison;
+pub mod conditions;
 pub mod effective;
 pub mod endpoint;
 pub mod engine;
 pub mod founding;
+pub mod goodput;
+pub mod histogram;
 pub mod host;
 pub mod ids;
 pub mod launch;

@@ -12,6 +12,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    conditions::StageConditions,
     endpoint::{EndpointUrl, TlsTrust},
     metrics::StageFigures,
     record::{ChunkTrace, RequestRecord},
@@ -20,7 +21,7 @@ use crate::{
 };
 
 /// Version of the specification and of the events.
-pub const METER_SCHEMA: u32 = 1;
+pub const METER_SCHEMA: u32 = 2;
 
 /// The word that makes a meter stop: in-flight requests are dropped, what is
 /// finished is kept.
@@ -70,9 +71,25 @@ pub struct MeterSpec {
     pub api_key: Option<ApiKey>,
     /// What is sent.
     pub workload: Workload,
+    /// Whether the meter first measures what this machine can time truthfully.
+    #[serde(default)]
+    pub certify: Certify,
     /// File to append the events to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spool: Option<String>,
+}
+
+/// Whether the meter measures itself before a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Certify {
+    /// Yes, unless it did so on this machine at this concurrency not long ago.
+    #[default]
+    Remembered,
+    /// Yes, in any case.
+    Anew,
+    /// No.
+    Off,
 }
 
 /// One line of the meter.
@@ -121,6 +138,16 @@ pub enum MeterEventKind {
         stage: u32,
         /// Its figures.
         figures: Box<StageFigures>,
+        /// What went on around it.
+        #[serde(default)]
+        conditions: Box<StageConditions>,
+    },
+    /// A stage of the plan is left out, by a rule of the workload.
+    StageSkipped {
+        /// Which.
+        stage: u32,
+        /// A sentence.
+        reason: String,
     },
     /// Nothing more will come.
     Finished {
@@ -225,6 +252,7 @@ mod tests {
             model: None,
             tls: TlsTrust::System,
             api_key: ApiKey::new("k"),
+            certify: Certify::Off,
             workload: Preset::Standard.workload(),
             spool: None,
         };
@@ -245,6 +273,7 @@ mod tests {
             MeterEventKind::StageFinished {
                 stage: 1,
                 figures: Box::default(),
+                conditions: Box::default(),
             },
         ] {
             let event = MeterEvent {

@@ -1,6 +1,22 @@
 //! What is asked: built-in prompts and prompt files.
 
+mod bounds;
+mod error;
+mod files;
+mod json;
+mod messages;
+mod random;
+mod trace;
+mod varied;
+
 use serde::{Deserialize, Serialize};
+
+pub use self::{
+    error::{MAX_FILE_BYTES, MAX_GROUPS, MAX_TOKENS, MAX_TRACE_MS, PromptFileError},
+    random::Fit,
+    varied::VARIED_COUNT,
+};
+use self::{random::words, varied::varied};
 
 /// The three prompts of the founding notes, in full.
 pub const FOUNDING: [&str; 3] = [
@@ -26,40 +42,74 @@ pub enum PromptSet {
         /// The prompts, in order.
         prompts: Vec<String>,
     },
+    /// Whole chats from a file, each sent as it is (system message, history, last
+    /// question); past the end they start again with a serial number.
+    Chats {
+        /// The file's name, without its folder.
+        name: String,
+        /// The chats, in order.
+        chats: Vec<Vec<ChatMessage>>,
+    },
+    /// Conversations of several turns from a file: each question is sent after the
+    /// answer to the one before, with all that was said so far.
+    Conversations {
+        /// The file's name, without its folder.
+        name: String,
+        /// What the user says, turn by turn.
+        conversations: Vec<Vec<String>>,
+    },
+    /// Random words, as many tokens as asked by the server's own count.
+    Random {
+        /// Prompt tokens.
+        tokens: u32,
+    },
+    /// Groups of prompts with a common beginning, to measure the prefix cache.
+    SharedPrefix {
+        /// Number of different beginnings, taken in turn.
+        groups: u32,
+        /// Tokens of a beginning.
+        prefix_tokens: u32,
+        /// Tokens of the rest, which no other prompt shares.
+        tokens: u32,
+    },
+    /// A recorded trace: when requests came, and how long they and their answers
+    /// were. The words are random.
+    Trace {
+        /// The file's name, without its folder.
+        name: String,
+        /// The requests, in the order of their times.
+        requests: Vec<TraceRequest>,
+    },
 }
 
-/// Why a prompt file cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PromptFileError {
-    /// No prompt in it.
-    #[error(
-        "The prompt file `{0}` holds no prompt. Put one prompt on each line, or one JSON object with a \"prompt\" on each line."
-    )]
-    Empty(String),
-    /// A line that starts like JSON and is none.
-    #[error(
-        "Line {line} of the prompt file `{name}` is not usable: {reason}. Each line is plain text, a JSON string, or an object with a \"prompt\"."
-    )]
-    Line {
-        /// The file.
-        name: String,
-        /// Line number, from 1.
-        line: usize,
-        /// What is wrong.
-        reason: String,
-    },
-    /// Too large to travel with every run.
-    #[error("The prompt file `{name}` holds {bytes} bytes of prompts; at most {max} are kept with a run. Use fewer or shorter prompts.", max = MAX_FILE_BYTES)]
-    TooLarge {
-        /// The file.
-        name: String,
-        /// Its size.
-        bytes: usize,
-    },
+/// A message of a chat.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatMessage {
+    /// `system`, `user`, `assistant` …
+    pub role: String,
+    /// What was said.
+    pub content: String,
 }
 
-/// Most bytes of prompts that travel with a workload.
-pub const MAX_FILE_BYTES: usize = 16 << 20;
+/// A request of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceRequest {
+    /// When it came, in ms since the first one.
+    pub at_ms: u64,
+    /// Prompt tokens.
+    pub input_tokens: u32,
+    /// Completion tokens.
+    pub output_tokens: u32,
+}
+
+/// What is sent as the prompt of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Prompt {
+    /// A text; over the chat route, one message of the user.
+    Text(String),
+    /// A chat.
+    Chat(Vec<ChatMessage>),
+}
 
 impl PromptSet {
     /// The word for the set.
@@ -69,97 +119,130 @@ impl PromptSet {
             Self::Founding => "the three founding prompts".to_owned(),
             Self::Varied => "varied questions".to_owned(),
             Self::File { name, prompts } => format!("{name} ({} prompts)", prompts.len()),
+            Self::Chats { name, chats } => format!("{name} ({} chats)", chats.len()),
+            Self::Conversations {
+                name,
+                conversations,
+            } => format!("{name} ({} conversations)", conversations.len()),
+            Self::Random { tokens } => format!("random words, {tokens} tokens"),
+            Self::SharedPrefix {
+                groups,
+                prefix_tokens,
+                tokens,
+            } => format!(
+                "{groups} shared beginnings of {prefix_tokens} tokens, then {tokens} random ones"
+            ),
+            Self::Trace { name, requests } => {
+                format!("{name} ({} requests)", requests.len())
+            }
         }
     }
 
-    /// Reads a prompt file: JSONL (`{"prompt": "…"}` or `"…"` on each line) or
-    /// plain text with a prompt on each line. Blank lines are passed over.
-    ///
-    /// # Errors
-    /// No prompt, a broken JSON line, or more than [`MAX_FILE_BYTES`].
-    pub fn from_file(name: &str, text: &str) -> Result<Self, PromptFileError> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Line {
-            Text(String),
-            Object { prompt: String },
-        }
-        let mut prompts = Vec::new();
-        for (index, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() {
-                continue;
-            }
-            let prompt = if line.starts_with(['{', '"']) {
-                match serde_json::from_str(line) {
-                    Ok(Line::Text(prompt) | Line::Object { prompt }) => prompt,
-                    Err(error) => {
-                        return Err(PromptFileError::Line {
-                            name: name.to_owned(),
-                            line: index + 1,
-                            reason: error.to_string(),
-                        });
-                    }
-                }
-            } else {
-                line.to_owned()
-            };
-            if prompt.trim().is_empty() {
-                return Err(PromptFileError::Line {
-                    name: name.to_owned(),
-                    line: index + 1,
-                    reason: "the prompt is blank".to_owned(),
-                });
-            }
-            prompts.push(prompt);
-        }
-        let set = Self::File {
-            name: name.to_owned(),
-            prompts,
+    /// How many prompts, chats, conversations or requests it lists, before they
+    /// start again; none for sets that make their prompts.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "no set that is valid is empty")]
+    pub fn len(&self) -> Option<u64> {
+        let count = match self {
+            Self::Founding => FOUNDING.len(),
+            Self::File { prompts, .. } => prompts.len(),
+            Self::Chats { chats, .. } => chats.len(),
+            Self::Conversations { conversations, .. } => conversations.len(),
+            Self::Trace { requests, .. } => requests.len(),
+            Self::Varied | Self::Random { .. } | Self::SharedPrefix { .. } => return None,
         };
-        set.validate()?;
-        Ok(set)
+        Some(count as u64)
     }
 
-    /// Checks what a file may have brought.
-    ///
-    /// # Errors
-    /// No prompt, or too many bytes.
-    pub fn validate(&self) -> Result<(), PromptFileError> {
-        let Self::File { name, prompts } = self else {
-            return Ok(());
+    /// Does it hold chats, which only the chat route takes?
+    #[must_use]
+    pub const fn needs_chat(&self) -> bool {
+        matches!(self, Self::Chats { .. } | Self::Conversations { .. })
+    }
+
+    /// Prompt tokens asked for of the request with this index, where the set asks
+    /// for any.
+    #[must_use]
+    pub fn asked_prompt_tokens(&self, index: u64) -> Option<u32> {
+        match self {
+            Self::Random { tokens } => Some(*tokens),
+            Self::SharedPrefix {
+                prefix_tokens,
+                tokens,
+                ..
+            } => prefix_tokens.checked_add(*tokens),
+            Self::Trace { requests, .. } => Some(pick(requests, index)?.input_tokens),
+            _ => None,
+        }
+    }
+
+    /// What the user says in the conversation with this index, turn by turn; none
+    /// for other sets. From the second pass on, the first turn carries a serial
+    /// number, and with it all that is sent of the conversation begins differently.
+    #[must_use]
+    pub fn conversation(&self, index: u64) -> Option<Vec<String>> {
+        let Self::Conversations { conversations, .. } = self else {
+            return None;
         };
-        if prompts.is_empty() {
-            return Err(PromptFileError::Empty(name.clone()));
+        let mut turns = pick(conversations, index)?.clone();
+        if let Some(first) = turns.first_mut() {
+            *first = with_serial(first, pass(conversations, index));
         }
-        let bytes = prompts.iter().map(String::len).sum();
-        if bytes > MAX_FILE_BYTES {
-            return Err(PromptFileError::TooLarge {
-                name: name.clone(),
-                bytes,
-            });
-        }
-        Ok(())
+        Some(turns)
     }
 
     /// The prompt with this index. Equal arguments give equal prompts; different
-    /// indices give different ones (for [`Self::Varied`] under one seed, for the
-    /// other sets thanks to the serial number).
+    /// indices give different ones (for [`Self::Varied`] under one seed, for lists
+    /// thanks to the serial number, for random words almost surely).
+    ///
+    /// Of a conversation this is the first turn.
     #[must_use]
-    pub fn prompt(&self, seed: u64, index: u64) -> String {
+    pub fn prompt(&self, seed: u64, index: u64, fit: &Fit) -> Prompt {
         match self {
-            Self::Founding => numbered(&FOUNDING, index),
-            Self::Varied => varied(seed, index),
-            Self::File { prompts, .. } => numbered(prompts, index),
+            Self::Founding => Prompt::Text(numbered(&FOUNDING, index)),
+            Self::Varied => Prompt::Text(varied(seed, index)),
+            Self::File { prompts, .. } => Prompt::Text(numbered(prompts, index)),
+            Self::Chats { chats, .. } => Prompt::Chat(numbered_chat(chats, index)),
+            Self::Conversations { conversations, .. } => {
+                let first = pick(conversations, index).and_then(|turns| turns.first());
+                Prompt::Text(with_serial(
+                    first.map_or("", String::as_str),
+                    pass(conversations, index),
+                ))
+            }
+            Self::Random { tokens } => Prompt::Text(words(seed, index, fit.words(*tokens))),
+            Self::SharedPrefix {
+                groups,
+                prefix_tokens,
+                tokens,
+            } => {
+                let group = index % u64::from(*groups).max(1);
+                // Beginnings are drawn where no single prompt is.
+                let prefix = words(seed, u64::MAX - group, *prefix_tokens);
+                let all = fit.words(prefix_tokens.saturating_add(*tokens));
+                let rest = words(seed, index, all.saturating_sub(*prefix_tokens));
+                Prompt::Text(format!("{prefix} {rest}"))
+            }
+            Self::Trace { requests, .. } => {
+                let tokens = pick(requests, index).map_or(1, |request| request.input_tokens);
+                Prompt::Text(words(seed, index, fit.words(tokens)))
+            }
         }
     }
 }
 
-fn numbered(texts: &[impl AsRef<str>], index: u64) -> String {
-    let count = texts.len().max(1) as u64;
-    let pass = index / count;
-    let place = usize::try_from(index % count).unwrap_or(0);
-    let text = texts.get(place).map_or("", AsRef::as_ref);
+/// How often the list was gone through before this index.
+fn pass<T>(list: &[T], index: u64) -> u64 {
+    index / (list.len().max(1) as u64)
+}
+
+/// The entry for this index, the list being gone through again and again.
+fn pick<T>(list: &[T], index: u64) -> Option<&T> {
+    let place = index % (list.len().max(1) as u64);
+    list.get(usize::try_from(place).ok()?)
+}
+
+fn with_serial(text: &str, pass: u64) -> String {
     if pass == 0 {
         text.to_owned()
     } else {
@@ -167,270 +250,30 @@ fn numbered(texts: &[impl AsRef<str>], index: u64) -> String {
     }
 }
 
-const SUBJECTS: [&str; 100] = [
-    "tidal power",
-    "bread baking",
-    "the French Revolution",
-    "bee colonies",
-    "suspension bridges",
-    "the immune system",
-    "jazz harmony",
-    "plate tectonics",
-    "public libraries",
-    "chess openings",
-    "coral reefs",
-    "steam locomotives",
-    "the Silk Road",
-    "sleep cycles",
-    "volcanic soils",
-    "city trams",
-    "bird migration",
-    "the printing press",
-    "fermented foods",
-    "mountain weather",
-    "glass making",
-    "ocean currents",
-    "the Roman aqueducts",
-    "honey production",
-    "solar eclipses",
-    "wooden ships",
-    "language change",
-    "rainforest canopies",
-    "railway signalling",
-    "cave paintings",
-    "wind turbines",
-    "the human heart",
-    "medieval guilds",
-    "desert plants",
-    "map projections",
-    "paper folding",
-    "vaccines",
-    "lighthouses",
-    "river deltas",
-    "film editing",
-    "the periodic table",
-    "olive cultivation",
-    "earthquake-proof houses",
-    "tea ceremonies",
-    "glaciers",
-    "bicycle design",
-    "the stock exchange",
-    "owl hearing",
-    "cathedral building",
-    "soap making",
-    "radio astronomy",
-    "school gardens",
-    "the Hanseatic League",
-    "mushroom ecology",
-    "elevators",
-    "weaving looms",
-    "memory techniques",
-    "salt mines",
-    "hot air balloons",
-    "urban foxes",
-    "clock making",
-    "the water cycle",
-    "folk dances",
-    "antibiotics",
-    "canal locks",
-    "beach erosion",
-    "opera voices",
-    "seed banks",
-    "traffic lights",
-    "whale songs",
-    "pottery kilns",
-    "the Milky Way",
-    "cheese ripening",
-    "fire fighting",
-    "the abacus",
-    "ski jumping",
-    "peat bogs",
-    "insurance",
-    "spider silk",
-    "ferry routes",
-    "stained glass",
-    "grain storage",
-    "parrots",
-    "the metric system",
-    "harbour cranes",
-    "puppet theatre",
-    "sand dunes",
-    "dictionaries",
-    "thermal springs",
-    "kite flying",
-    "organ pipes",
-    "night markets",
-    "snow avalanches",
-    "cork oaks",
-    "postage stamps",
-    "submarine cables",
-    "horse breeding",
-    "street lighting",
-    "wetlands",
-    "violin varnish",
-];
+/// A chat whose first message carries the serial number of later passes, so that
+/// no pass shares its beginning with another.
+fn numbered_chat(chats: &[Vec<ChatMessage>], index: u64) -> Vec<ChatMessage> {
+    let mut chat = pick(chats, index).cloned().unwrap_or_default();
+    if let Some(first) = chat.first_mut() {
+        first.content = with_serial(&first.content, pass(chats, index));
+    }
+    chat
+}
 
-const TASKS: [&str; 30] = [
-    "describe the history of",
-    "explain the basic principles of",
-    "list common mistakes with",
-    "compare two approaches to",
-    "write an introduction to",
-    "give practical advice about",
-    "summarise the open questions about",
-    "outline a lecture on",
-    "tell a short story about",
-    "explain the economics of",
-    "describe the main dangers of",
-    "discuss the future of",
-    "explain the science behind",
-    "write a dialogue about",
-    "plan a museum exhibit on",
-    "draft a newspaper article about",
-    "name the people who shaped",
-    "explain the tools used for",
-    "describe a typical day around",
-    "argue for more research on",
-    "argue for better teaching of",
-    "describe the environmental side of",
-    "explain the mathematics in",
-    "write a quiz about",
-    "describe how laws deal with",
-    "explain the vocabulary of",
-    "describe regional differences in",
-    "analyse a famous example of",
-    "explain how beginners start with",
-    "review the literature on",
-];
-
-const VIEWS: [&str; 40] = [
-    "for a curious child",
-    "for an engineer",
-    "for a historian",
-    "for a busy manager",
-    "for a school class",
-    "for a travel guide",
-    "for a medical student",
-    "for a city council",
-    "for a farmer",
-    "for a radio programme",
-    "for a sceptical reader",
-    "for a debating club",
-    "for a first-year student",
-    "for a craftsman",
-    "for a retired teacher",
-    "for a journalist",
-    "for a small company",
-    "for a village fair",
-    "for a science magazine",
-    "for a night-shift worker",
-    "for a book club",
-    "for an apprentice",
-    "for a grandparent",
-    "for a software developer",
-    "for a ship's crew",
-    "for a photographer",
-    "for an architect",
-    "for a parliament committee",
-    "for a chess player",
-    "for a nurse",
-    "for a bank clerk",
-    "for a gardener",
-    "for a musician",
-    "for an exchange student",
-    "for a lawyer",
-    "for a weather service",
-    "for a tour bus",
-    "for a primary school",
-    "for a police academy",
-    "for a mountain guide",
-];
-
-/// Number of different questions before an edition number is needed.
-pub const VARIED_COUNT: u64 = (SUBJECTS.len() * TASKS.len() * VIEWS.len()) as u64;
-
-/// A question of the varied set. The subject comes first, so that prompts differ
-/// from their first words on and no prefix cache can join them.
-fn varied(seed: u64, index: u64) -> String {
-    // A step that shares no factor with 120,000 = 2^6 · 3 · 5^4 visits every
-    // question once before any comes again.
-    const STEP: u64 = 76_543;
-    let edition = index / VARIED_COUNT;
-    let offset = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) % VARIED_COUNT;
-    let place = ((index % VARIED_COUNT) * STEP + offset) % VARIED_COUNT;
-    let pick = |list: &[&'static str], at: u64| {
-        usize::try_from(at % list.len() as u64)
-            .ok()
-            .and_then(|at| list.get(at).copied())
-            .unwrap_or("")
-    };
-    let subject = pick(&SUBJECTS, place);
-    let task = pick(&TASKS, place / SUBJECTS.len() as u64);
-    let view = pick(&VIEWS, place / (SUBJECTS.len() * TASKS.len()) as u64);
-    let edition = if edition == 0 {
-        String::new()
-    } else {
-        format!("({}) ", edition + 1)
-    };
-    format!(
-        "{edition}On {subject}: please {task} this subject in detail, {view}, with examples and a conclusion."
-    )
+fn numbered(texts: &[impl AsRef<str>], index: u64) -> String {
+    let text = pick(texts, index).map_or("", AsRef::as_ref);
+    with_serial(text, pass(texts, index))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use super::*;
-
-    #[test]
-    fn no_varied_question_comes_twice() {
-        for seed in [0, 1, u64::MAX] {
-            let seen: HashSet<String> = (0..VARIED_COUNT + 10)
-                .map(|index| varied(seed, index))
-                .collect();
-            assert_eq!(seen.len() as u64, VARIED_COUNT + 10);
-        }
-        assert_eq!(VARIED_COUNT, 120_000);
-        assert_ne!(varied(0, 0), varied(1, 0));
-    }
 
     #[test]
     fn founding_prompts_come_unchanged_and_then_numbered() {
         let set = PromptSet::Founding;
-        assert_eq!(set.prompt(0, 1), FOUNDING[1]);
-        assert_eq!(set.prompt(0, 4), format!("(2) {}", FOUNDING[1]));
-    }
-
-    #[test]
-    fn files_of_text_and_of_json_lines() {
-        let set = PromptSet::from_file("p.jsonl", "{\"prompt\":\"a\"}\n\n\"b\"\nplain c\n")
-            .expect("prompts");
-        assert_eq!(
-            set,
-            PromptSet::File {
-                name: "p.jsonl".to_owned(),
-                prompts: vec!["a".to_owned(), "b".to_owned(), "plain c".to_owned()],
-            }
-        );
-        assert_eq!(set.prompt(9, 3), "(2) a");
-    }
-
-    #[test]
-    fn unusable_files_say_where() {
-        assert_eq!(
-            PromptSet::from_file("p", " \n\n"),
-            Err(PromptFileError::Empty("p".to_owned()))
-        );
-        let error = PromptSet::from_file("p", "ok\n{\"text\":1}").expect_err("a refusal");
-        assert!(
-            matches!(error, PromptFileError::Line { line: 2, .. }),
-            "{error}"
-        );
-        let error = PromptSet::from_file("p", "\"  \"").expect_err("a refusal");
-        assert!(
-            matches!(error, PromptFileError::Line { line: 1, .. }),
-            "{error}"
-        );
+        let prompt = |index| set.prompt(0, index, &Fit::default());
+        assert_eq!(prompt(1), Prompt::Text(FOUNDING[1].to_owned()));
+        assert_eq!(prompt(4), Prompt::Text(format!("(2) {}", FOUNDING[1])));
     }
 }

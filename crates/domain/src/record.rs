@@ -100,6 +100,16 @@ pub struct RequestRecord {
     pub prompt: u64,
     /// When it was sent, since the start of the run.
     pub sent_ns: u64,
+    /// When it was to be sent, since the start of the run: open loops only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intended_ns: Option<u64>,
+    /// Which turn of its conversation, from 0: conversations only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u32>,
+    /// Completion tokens asked for, where the workload does not ask the same of
+    /// every request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_tokens: Option<u32>,
     /// How long connecting took, if this request had to connect. Not part of any
     /// latency below.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,6 +8,7 @@ pub mod profiles;
 pub mod run;
 pub mod run_host;
 pub mod servers;
+mod workload_form;
 
 use serde::{Deserialize, Serialize};
 

@@ -3,11 +3,20 @@
 //! A workload is immutable and known by the hash of its canonical form, so that
 //! "the same workload" is a fact and not an opinion.
 
-use std::fmt;
+mod error;
+mod level;
+pub mod limits;
+mod preset;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use crate::{ids::ContentHash, prompts::PromptSet};
+pub use self::{
+    error::WorkloadError,
+    level::{Arrivals, LoadLevel, StageKind, StageSize, Thousandths},
+    preset::Preset,
+};
+use crate::{goodput::Bounds, ids::ContentHash, prompts::PromptSet};
 
 /// Which route is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -31,70 +40,6 @@ impl Api {
     }
 }
 
-/// The kind of a stage: how many requests are in flight, and why.
-///
-/// A single stream and C = 1 send alike; they differ in what is made of it: the
-/// single stream yields the median speed of a request, C = 1 a throughput.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
-pub enum StageKind {
-    /// Requests strictly one after another.
-    SingleStream,
-    /// Closed loop: always this many in flight.
-    ClosedLoop {
-        /// C, the number of requests in flight.
-        concurrency: u32,
-    },
-}
-
-impl StageKind {
-    /// Requests in flight.
-    #[must_use]
-    pub const fn concurrency(self) -> u32 {
-        match self {
-            Self::SingleStream => 1,
-            Self::ClosedLoop { concurrency } => concurrency,
-        }
-    }
-}
-
-impl fmt::Display for StageKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::SingleStream => f.write_str("single stream"),
-            Self::ClosedLoop { concurrency } => write!(f, "C = {concurrency}"),
-        }
-    }
-}
-
-/// When a stage stops issuing requests. What is in flight then is always
-/// waited for (the stage drains).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "until")]
-pub enum StageSize {
-    /// After this many requests.
-    Requests {
-        /// How many are sent.
-        requests: u32,
-    },
-    /// After this long.
-    Duration {
-        /// Seconds during which requests are issued.
-        seconds: f64,
-    },
-}
-
-/// One load level of a workload.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct LoadLevel {
-    /// How many at once.
-    #[serde(flatten)]
-    pub kind: StageKind,
-    /// How many in all.
-    #[serde(flatten)]
-    pub size: StageSize,
-}
-
 /// What is done about the engine's prefix cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -102,6 +47,17 @@ pub enum CachePolicy {
     /// No prompt is sent twice, so nothing but a common template can be cached.
     #[default]
     FreshPrompts,
+    /// The engine is asked to clear its prefix cache before each stage. Where it
+    /// cannot, the stage says so.
+    ResetBeforeStage,
+}
+
+/// When a ladder of concurrencies has been climbed far enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saturation {
+    /// A step that raises `output_tps` by less than this many percent is the last:
+    /// the levels above it are skipped, in all repeats.
+    pub min_gain_percent: u32,
 }
 
 /// A workload. Build one with a preset or field by field, then
@@ -135,83 +91,19 @@ pub struct Workload {
     pub seed: u64,
     /// A request that delivers no event for this long is *stalled*.
     pub idle_timeout_s: f64,
-}
-
-/// Bounds of what a workload may ask for. Beyond them a typing error is likelier
-/// than an intention.
-pub mod limits {
-    /// Most requests in flight.
-    pub const CONCURRENCY: u32 = 8192;
-    /// Most requests in a stage.
-    pub const REQUESTS: u32 = 1_000_000;
-    /// Longest stage in seconds: a day.
-    pub const DURATION_S: f64 = 86_400.0;
-    /// Most completion tokens of a request.
-    pub const OUTPUT_TOKENS: u32 = 1_000_000;
-    /// Most repeats.
-    pub const REPEATS: u32 = 100;
-    /// Most load levels.
-    pub const LEVELS: usize = 64;
-}
-
-/// Why a workload cannot be run. Each says the cause and the remedy.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum WorkloadError {
-    /// Out of 1..=[`limits::CONCURRENCY`].
-    #[error("A concurrency of {0} cannot be measured. Choose 1 to {max} requests at once.", max = limits::CONCURRENCY)]
-    Concurrency(u64),
-    /// A list of concurrencies that does not read.
-    #[error(
-        "`{0}` is not a list of concurrencies. Write whole numbers with commas, such as 1,8,32,128."
-    )]
-    ConcurrencyList(String),
-    /// The same level twice.
-    #[error(
-        "The load level {0} is asked for twice. Name each once and use repeats to run it more often."
-    )]
-    DuplicateLevel(StageKind),
-    /// Nothing to do.
-    #[error(
-        "The workload has no load level. Choose the single stream or at least one concurrency."
-    )]
-    NoLevels,
-    /// Too many levels.
-    #[error("{0} load levels are too many. Choose at most {max}.", max = limits::LEVELS)]
-    TooManyLevels(usize),
-    /// Out of 1..=[`limits::REQUESTS`].
-    #[error("A stage of {0} requests cannot be run. Choose 1 to {max}.", max = limits::REQUESTS)]
-    Requests(u64),
-    /// Fewer requests than slots.
-    #[error(
-        "{requests} requests cannot keep {concurrency} in flight. Ask for at least {concurrency}; four times as many give a steady figure."
-    )]
-    FewerRequestsThanSlots {
-        /// Requests of the stage.
-        requests: u32,
-        /// Slots of the stage.
-        concurrency: u32,
-    },
-    /// Not a positive, finite number within a day.
-    #[error("A stage of {0} seconds cannot be run. Choose more than 0 and at most 86400.")]
-    Duration(f64),
-    /// Out of 1..=[`limits::OUTPUT_TOKENS`].
-    #[error("{0} output tokens cannot be asked for. Choose 1 to {max}.", max = limits::OUTPUT_TOKENS)]
-    OutputTokens(u64),
-    /// Out of 1..=[`limits::REPEATS`].
-    #[error("{0} repeats cannot be run. Choose 1 to {max}; three or more show the spread.", max = limits::REPEATS)]
-    Repeats(u64),
-    /// Too many warm-ups.
-    #[error("{0} warm-up requests are too many. Choose 0 to {max}.", max = limits::CONCURRENCY)]
-    Warmup(u64),
-    /// Negative or not finite.
-    #[error("A temperature of {0} is not possible. Choose 0 (the default) up to 2.")]
-    Temperature(f64),
-    /// Not positive or not finite.
-    #[error("An idle time-out of {0} seconds is not possible. Choose 1 to 86400.")]
-    IdleTimeout(f64),
-    /// No prompt in a file.
-    #[error(transparent)]
-    Prompts(#[from] crate::prompts::PromptFileError),
+    /// Bounds a request has to meet to count as good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goodput: Option<Bounds>,
+    /// Climb the concurrencies until throughput rises no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saturation: Option<Saturation>,
+    /// Switches the model's thinking on or off, where its chat template knows a
+    /// switch (`chat_template_kwargs`: `thinking` and `enable_thinking`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<bool>,
+    /// Further fields of the request's body, sent as they are.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub extra_body: Map<String, Value>,
 }
 
 /// A stage as planned: a load level in one repeat, with its prompts.
@@ -232,6 +124,15 @@ pub struct StagePlan {
     pub warmup_requests: u32,
 }
 
+/// Fields of a request that the workload itself sets.
+const OWN_FIELDS: [&str; 6] = [
+    "model",
+    "prompt",
+    "messages",
+    "max_tokens",
+    "stream",
+    "stream_options",
+];
 /// Prompts set aside for a stage that is bounded by time.
 const PROMPTS_PER_TIMED_STAGE: u64 = 1 << 24;
 /// Warm-up prompts are taken from here on, where no stage takes any.
@@ -256,6 +157,10 @@ impl Workload {
             cache: CachePolicy::default(),
             seed: 0,
             idle_timeout_s: 120.0,
+            goodput: None,
+            saturation: None,
+            thinking: None,
+            extra_body: Map::new(),
         }
     }
 
@@ -280,13 +185,18 @@ impl Workload {
         single.into_iter().chain(loops).collect()
     }
 
-    /// The hash by which two workloads are the same: everything but the name,
-    /// in a form that does not depend on the order of fields in memory.
+    /// The hash by which two workloads are the same: everything but the name and
+    /// the seed, in a form that does not depend on the order of fields in memory.
+    /// The seed only draws which of the set's prompts are sent and when; if it
+    /// told workloads apart, no two runs that spare each other's cache could be
+    /// compared.
     #[must_use]
     pub fn hash(&self) -> ContentHash {
         let mut value = serde_json::to_value(self).unwrap_or_default();
         if let Some(object) = value.as_object_mut() {
             object.remove("name");
+            // Not removed: hashes that were stored for seed 0 stay what they are.
+            object.insert("seed".to_owned(), 0.into());
         }
         // serde_json keeps objects sorted by key (no `preserve_order`).
         ContentHash::of(value.to_string().as_bytes())
@@ -304,7 +214,7 @@ impl Workload {
             return Err(WorkloadError::TooManyLevels(self.levels.len()));
         }
         for (index, level) in self.levels.iter().enumerate() {
-            validate_level(*level)?;
+            level.validate()?;
             if self
                 .levels
                 .iter()
@@ -330,6 +240,59 @@ impl Workload {
             return Err(WorkloadError::IdleTimeout(self.idle_timeout_s));
         }
         self.prompts.validate()?;
+        self.validate_fields()?;
+        self.validate_together()
+    }
+
+    /// What goes beside the prompt.
+    fn validate_fields(&self) -> Result<(), WorkloadError> {
+        if let Some(bounds) = &self.goodput {
+            bounds.validate().map_err(WorkloadError::Bounds)?;
+        }
+        if let Some(field) = self
+            .extra_body
+            .keys()
+            .find(|field| OWN_FIELDS.contains(&field.as_str()))
+        {
+            return Err(WorkloadError::ExtraField(field.clone()));
+        }
+        if self.thinking.is_some() && self.api != Api::Chat {
+            return Err(WorkloadError::ThinkingWithoutChat);
+        }
+        Ok(())
+    }
+
+    /// Do prompts, route and load fit each other?
+    fn validate_together(&self) -> Result<(), WorkloadError> {
+        if self.prompts.needs_chat() && self.api != Api::Chat {
+            return Err(WorkloadError::ChatNeeded(self.prompts.title()));
+        }
+        let is_trace = matches!(self.prompts, PromptSet::Trace { .. });
+        for level in &self.levels {
+            let replays = matches!(level.kind, StageKind::Replay { .. });
+            if replays && !is_trace {
+                return Err(WorkloadError::NoTrace);
+            }
+            if matches!(self.prompts, PromptSet::Conversations { .. }) && level.kind.is_open() {
+                return Err(WorkloadError::OpenConversations);
+            }
+        }
+        if let Some(saturation) = self.saturation {
+            if !(1..=50).contains(&saturation.min_gain_percent) {
+                return Err(WorkloadError::Saturation(saturation.min_gain_percent));
+            }
+            let ladder: Vec<u32> = self
+                .levels
+                .iter()
+                .filter_map(|level| match level.kind {
+                    StageKind::ClosedLoop { concurrency } => Some(concurrency),
+                    _ => None,
+                })
+                .collect();
+            if ladder.len() < 2 || !ladder.is_sorted() {
+                return Err(WorkloadError::NoLadder);
+            }
+        }
         Ok(())
     }
 
@@ -343,7 +306,7 @@ impl Workload {
         let mut stages = Vec::new();
         for repeat in 0..self.repeats {
             for level in &self.levels {
-                let warmup_requests = self.warmup_requests.unwrap_or(level.kind.concurrency());
+                let warmup_requests = self.warmup_requests.unwrap_or(level.kind.slots());
                 stages.push(StagePlan {
                     index: u32::try_from(stages.len()).unwrap_or(u32::MAX),
                     level: *level,
@@ -369,20 +332,25 @@ impl Workload {
             Api::Completions => "completions",
             Api::Chat => "chat",
         };
-        let single = self
-            .levels
-            .iter()
-            .any(|level| level.kind == StageKind::SingleStream);
         let loops: Vec<String> = self
             .levels
             .iter()
-            .filter(|level| level.kind != StageKind::SingleStream)
-            .map(|level| level.kind.concurrency().to_string())
+            .filter_map(|level| match level.kind {
+                StageKind::ClosedLoop { concurrency } => Some(concurrency.to_string()),
+                _ => None,
+            })
             .collect();
-        let load = match (single, loops.is_empty()) {
-            (true, true) => "single stream".to_owned(),
-            (true, false) => format!("single stream and C = {}", loops.join(", ")),
-            (false, _) => format!("C = {}", loops.join(", ")),
+        let loops = (!loops.is_empty()).then(|| format!("C = {}", loops.join(", ")));
+        let others = self
+            .levels
+            .iter()
+            .filter(|level| !matches!(level.kind, StageKind::ClosedLoop { .. }))
+            .map(|level| level.kind.to_string());
+        let parts: Vec<String> = others.chain(loops).collect();
+        let load = match parts.as_slice() {
+            [] => String::new(),
+            [only] => only.clone(),
+            [first @ .., last] => format!("{} and {last}", first.join(", ")),
         };
         let repeats = match self.repeats {
             1 => "1 repeat".to_owned(),
@@ -407,28 +375,6 @@ fn in_range(value: u32, max: u32) -> Result<(), u64> {
     }
 }
 
-fn validate_level(level: LoadLevel) -> Result<(), WorkloadError> {
-    let concurrency = level.kind.concurrency();
-    in_range(concurrency, limits::CONCURRENCY).map_err(WorkloadError::Concurrency)?;
-    match level.size {
-        StageSize::Requests { requests } => {
-            in_range(requests, limits::REQUESTS).map_err(WorkloadError::Requests)?;
-            if requests < concurrency {
-                return Err(WorkloadError::FewerRequestsThanSlots {
-                    requests,
-                    concurrency,
-                });
-            }
-        }
-        StageSize::Duration { seconds } => {
-            if !(seconds > 0.0 && seconds <= limits::DURATION_S) {
-                return Err(WorkloadError::Duration(seconds));
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Reads `1,8,32,128`.
 ///
 /// # Errors
@@ -449,67 +395,57 @@ pub fn parse_concurrencies(text: &str) -> Result<Vec<u32>, WorkloadError> {
         .collect()
 }
 
-/// Ready-made workloads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Preset {
-    /// About a minute on a server of 80 tok/s: a first impression.
-    Quick,
-    /// About ten minutes: every level three times, so that spread shows.
-    Standard,
-    /// An hour and more: a fine ladder, five times.
-    Thorough,
+/// Reads `0.5,2,10`, requests per second.
+///
+/// # Errors
+/// A part that is no number, or a rate out of bounds.
+pub fn parse_rates(text: &str) -> Result<Vec<Thousandths>, WorkloadError> {
+    text.split([',', ' '])
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .map(|part| {
+            let value: f64 = part
+                .parse()
+                .map_err(|_| WorkloadError::RateList(text.to_owned()))?;
+            Thousandths::new(value)
+                .filter(|rate| rate.get() <= limits::RATE)
+                .ok_or(WorkloadError::Rate(value))
+        })
+        .collect()
 }
 
-impl Preset {
-    /// All of them, quickest first.
-    pub const ALL: [Self; 3] = [Self::Quick, Self::Standard, Self::Thorough];
-
-    /// The word for it.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Quick => "quick",
-            Self::Standard => "standard",
-            Self::Thorough => "thorough",
-        }
-    }
-
-    /// One line of help.
-    #[must_use]
-    pub const fn meaning(self) -> &'static str {
-        match self {
-            Self::Quick => {
-                "Single stream (3 requests) and C = 8, 32, once. About a minute: a first impression, no spread."
-            }
-            Self::Standard => {
-                "Single stream (5 requests) and C = 1, 8, 32, 128, three repeats. The one to compare with."
-            }
-            Self::Thorough => {
-                "Single stream (10 requests) and C = 1 to 256 in doublings, five repeats. For decisions."
-            }
-        }
-    }
-
-    /// The workload of this preset.
-    #[must_use]
-    pub fn workload(self) -> Workload {
-        let (single, concurrencies, repeats): (u32, &[u32], u32) = match self {
-            Self::Quick => (3, &[8, 32], 1),
-            Self::Standard => (5, &[1, 8, 32, 128], 3),
-            Self::Thorough => (10, &[1, 2, 4, 8, 16, 32, 64, 128, 256], 5),
-        };
-        let levels = Workload::levels(Some(single), concurrencies, None);
-        Workload {
-            repeats,
-            ..Workload::with_levels(self.word(), levels)
-        }
-    }
+/// The rungs of a ladder of concurrencies: 1, 2, 4 … and `top` itself.
+#[must_use]
+pub fn ladder(top: u32) -> Vec<u32> {
+    let mut rungs: Vec<u32> = std::iter::successors(Some(1_u32), |rung| rung.checked_mul(2))
+        .take_while(|rung| *rung < top)
+        .collect();
+    rungs.push(top);
+    rungs
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_and_rungs() {
+        let rates = parse_rates("0.5, 2 10").expect("rates");
+        assert_eq!(
+            rates.iter().map(|rate| rate.get()).collect::<Vec<_>>(),
+            [0.5, 2.0, 10.0]
+        );
+        assert_eq!(parse_rates("0"), Err(WorkloadError::Rate(0.0)));
+        assert_eq!(parse_rates("20000"), Err(WorkloadError::Rate(20_000.0)));
+        assert!(matches!(parse_rates("NaN"), Err(WorkloadError::Rate(_))));
+        assert!(matches!(
+            parse_rates("1;2"),
+            Err(WorkloadError::RateList(_))
+        ));
+        assert_eq!(ladder(1), [1]);
+        assert_eq!(ladder(8), [1, 2, 4, 8]);
+        assert_eq!(ladder(12), [1, 2, 4, 8, 12]);
+    }
 
     #[test]
     fn presets_are_valid_and_named() {
@@ -544,10 +480,11 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_knows_content_and_not_the_name() {
+    fn the_hash_knows_content_and_neither_name_nor_seed() {
         let one = Preset::Quick.workload();
         let mut two = one.clone();
         two.name = "another name".to_owned();
+        two.seed = 7;
         assert_eq!(one.hash(), two.hash());
         two.output_tokens += 1;
         assert_ne!(one.hash(), two.hash());

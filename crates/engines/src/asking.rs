@@ -11,8 +11,9 @@ use tokdyno_domain::{
 };
 
 use crate::{
-    error::{ProbeError, one_line},
+    error::ProbeError,
     fetch::{Fetcher, Reply},
+    line::one_line,
     mask::masked_text,
 };
 

@@ -6,6 +6,8 @@ use std::{error::Error, io};
 use rustls::CertificateError;
 use tokdyno_trust::TrustError;
 
+use crate::line::one_line;
+
 /// Why a probe found nothing that can be measured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProbeError {
@@ -366,29 +368,6 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> Vec<&'a (dyn Error + 'static)
     chain
 }
 
-/// Text on one line without control characters, cut to `limit` characters.
-pub(crate) fn one_line(text: &str, limit: usize) -> String {
-    let mut words = String::new();
-    for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
-        if word.is_empty() {
-            continue;
-        }
-        if !words.is_empty() {
-            words.push(' ');
-        }
-        words.push_str(word);
-        if words.len() > limit * 4 {
-            break;
-        }
-    }
-    if words.chars().count() <= limit {
-        return words;
-    }
-    let mut cut: String = words.chars().take(limit.saturating_sub(1)).collect();
-    cut.push('…');
-    cut
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -407,12 +386,5 @@ mod tests {
                 .iter()
                 .any(|cause| cause.downcast_ref::<rustls::Error>().is_some())
         );
-    }
-
-    #[test]
-    fn lines_are_joined_and_cut_by_characters() {
-        assert_eq!(one_line(" a\r\n\tb\u{0} c ", 80), "a b c");
-        assert_eq!(one_line("ééééé", 4), "ééé…");
-        assert_eq!(one_line("", 4), "");
     }
 }

@@ -17,7 +17,7 @@ use tokdyno_trust::client_config;
 use tokio::time::Instant;
 use url::Url;
 
-use crate::error::{ProbeError, one_line};
+use crate::{error::ProbeError, line::one_line};
 
 /// Longest wait for a connection.
 const CONNECT: Duration = Duration::from_secs(3);

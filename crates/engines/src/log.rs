@@ -11,7 +11,7 @@ use tokdyno_domain::{
 };
 
 use self::failures::{Signature, Weight};
-use crate::{error::one_line, mask::masked_text};
+use crate::{line::one_line, mask::masked_text};
 
 /// Longest line that is looked at, in bytes; what is beyond is skipped. The line of
 /// arguments, the longest that matters, has some kilobytes.

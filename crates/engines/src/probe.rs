@@ -11,10 +11,8 @@ use tokdyno_domain::{
 use crate::{
     error::ProbeError,
     fetch::{Fetcher, Reply},
-    replies::{
-        Models, context_length, has_marker, kind_of_owner, kind_of_server_info,
-        max_running_requests, version,
-    },
+    metrics::max_running_requests,
+    replies::{Models, context_length, has_marker, kind_of_owner, kind_of_server_info, version},
     settings::{MOST_SETTINGS, Settings},
 };
 

@@ -72,27 +72,6 @@ pub(crate) fn kind_of_owner(owner: &str) -> EngineKind {
     }
 }
 
-/// Most requests at once, over all data-parallel ranks.
-pub(crate) fn max_running_requests(info: &Map<String, Value>) -> Option<u32> {
-    let ranks = info.get("internal_states").and_then(Value::as_array);
-    let effective = ranks.and_then(|ranks| {
-        ranks
-            .iter()
-            .map(|rank| whole(rank.get("effective_max_running_requests_per_dp")))
-            .try_fold(0_u32, |sum, one| sum.checked_add(one?))
-            .filter(|sum| *sum > 0)
-    });
-    let vllm = || {
-        whole(
-            info.get("vllm_config")?
-                .pointer("/scheduler_config/max_num_seqs"),
-        )
-    };
-    effective
-        .or_else(|| whole(info.get("max_running_requests")))
-        .or_else(vllm)
-}
-
 /// Longest context in tokens, where the server info tells.
 pub(crate) fn context_length(info: &Map<String, Value>) -> Option<u32> {
     whole(info.get("context_length")).or_else(|| {
@@ -142,23 +121,6 @@ mod tests {
     }
 
     #[test]
-    fn ranks_are_added_up() {
-        let info = json!({"max_running_requests": 7, "internal_states": [
-            {"effective_max_running_requests_per_dp": 48},
-            {"effective_max_running_requests_per_dp": 48},
-        ]});
-        assert_eq!(
-            max_running_requests(info.as_object().expect("an object")),
-            Some(96)
-        );
-        let older = json!({"max_running_requests": 7, "internal_states": [{}]});
-        assert_eq!(
-            max_running_requests(older.as_object().expect("an object")),
-            Some(7)
-        );
-    }
-
-    #[test]
     fn the_marker_counts_unless_it_is_off() {
         assert!(has_marker(&json!({SIMULATED_MARKER: true})));
         assert!(has_marker(&json!({SIMULATED_MARKER: "1"})));
@@ -176,7 +138,6 @@ mod tests {
                 version(&value);
                 if let Some(object) = value.as_object() {
                     kind_of_server_info(object);
-                    max_running_requests(object);
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::{
-    error::one_line,
+    line::one_line,
     mask::{MASK, is_secret_name, masked_text},
 };
 

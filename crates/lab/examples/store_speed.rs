@@ -20,6 +20,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         host_meter: None,
         remote: RemoteConfig::new("tokdyno-agent".into()),
         parallel: 1,
+        certify: tokdyno_domain::meter::Certify::Off,
     })
     .await?;
     for _ in 0..3 {

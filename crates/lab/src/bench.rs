@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokdyno_domain::{
     access::Actor,
+    conditions::StageConditions,
     engine::EngineKind,
     meter::{ClientInfo, MeterEvent, MeterEventKind, MeterOutcome, RequestEvent},
     metrics::{Distribution, METRIC_VERSION, StageFigures},
@@ -183,6 +184,9 @@ fn record(seq: u32, chunks: u32) -> RequestRecord {
         seq,
         prompt: seq.into(),
         sent_ns: u64::from(seq) * 1_000_000,
+        intended_ns: None,
+        turn: None,
+        asked_tokens: None,
         connect_ns: None,
         headers_ns: Some(1_000_000),
         ttft_ns: Some(10_000_000),
@@ -227,11 +231,10 @@ fn file(number: u32) -> ResultFile {
         .plan()
         .iter()
         .map(|planned| {
-            let concurrency = planned.level.kind.concurrency();
+            let concurrency = planned.level.kind.slots();
             ResultStage {
                 index: planned.index,
-                kind: planned.level.kind.into(),
-                concurrency,
+                kind: planned.level.kind,
                 repeat: planned.repeat,
                 complete: true,
                 figures: StageFigures {
@@ -246,11 +249,13 @@ fn file(number: u32) -> ResultFile {
                     e2el_ms: median(2800.0),
                     e2e_tps: median(match planned.level.kind {
                         StageKind::SingleStream => speed,
-                        StageKind::ClosedLoop { .. } => speed / f64::from(concurrency).sqrt(),
+                        _ => speed / f64::from(concurrency).sqrt(),
                     }),
                     decode_tps: median(speed),
                     ..StageFigures::default()
                 },
+                conditions: StageConditions::default(),
+                histograms: None,
                 records: Vec::new(),
             }
         })
@@ -276,5 +281,6 @@ fn file(number: u32) -> ResultFile {
         workload,
         outcome: MeterOutcome::Complete,
         stages,
+        skipped: Vec::new(),
     }
 }

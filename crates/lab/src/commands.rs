@@ -20,6 +20,14 @@ use crate::{
     live,
 };
 
+/// A seed that no run before had, almost surely, so that no prompt is met again in a
+/// server's cache. It has 32 bits: every reader of JSON keeps it whole.
+pub(crate) fn fresh_seed() -> Result<u64, LabError> {
+    getrandom::u32()
+        .map(u64::from)
+        .map_err(|error| LabError::internal("drawing random numbers", error))
+}
+
 impl Lab {
     /// Queues a measurement. The server is asked who it is when its turn comes.
     ///
@@ -28,9 +36,10 @@ impl Lab {
     /// [`LabError::Forbidden`], [`LabError::DatabaseUnavailable`].
     pub async fn queue_run(&self, actor: &Actor, new: &NewRun) -> Result<RunId, LabError> {
         authorise(actor, Capability::Measure)?;
-        let (endpoint, workload) = new
+        let (endpoint, mut workload) = new
             .check()
             .map_err(|error| LabError::Invalid(error.to_string()))?;
+        workload.seed = fresh_seed()?;
         let requested_model = new
             .model
             .as_deref()

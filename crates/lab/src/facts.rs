@@ -103,6 +103,7 @@ impl SummaryRow {
             finished_at: self.finished_at.map(Timestamp::from_datetime),
             single_stream: None,
             peak_output: None,
+            peak_rate: None,
             flagged: false,
         }
     }

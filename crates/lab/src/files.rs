@@ -7,6 +7,7 @@ use time::OffsetDateTime;
 use tokdyno_domain::{
     access::{Actor, Capability, authorise},
     engine::EngineKind,
+    histogram::StageHistograms,
     ids::RunId,
     meter::{ClientInfo, MeterOutcome, RequestEvent},
     metrics::METRIC_VERSION,
@@ -24,6 +25,7 @@ use crate::{
     clean,
     commands::{emit_state, version, workload_json},
     requests::{self, Columns, ROWS},
+    skipped,
     stages::{self, NewStage},
 };
 
@@ -146,13 +148,18 @@ impl Lab {
                 run,
                 &NewStage {
                     index: stage.index,
-                    kind: stage.stage_kind(),
+                    kind: stage.kind,
                     repeat: stage.repeat,
                     complete: stage.complete,
                     source,
                     disputed: false,
                     remark: None,
                     figures: &stage.figures,
+                    conditions: &stage.conditions,
+                    histograms: stage
+                        .histograms
+                        .as_ref()
+                        .filter(|_| stage.records.is_empty()),
                 },
             )
             .await?;
@@ -164,6 +171,9 @@ impl Lab {
             }
         }
         columns.store(&mut tx, run).await?;
+        for stage in &file.skipped {
+            skipped::store(&mut tx, run, *stage, None).await?;
+        }
         audit::note(&mut tx, actor, Action::Import, format!("run {run}")).await?;
         emit_state(&mut tx, run, state).await?;
         tx.commit().await?;
@@ -237,6 +247,19 @@ impl Lab {
                 stage.records.push(RequestEvent { record, trace });
             }
         }
+        let mut stored = stages::histograms(&mut connection, run).await?;
+        drop(connection);
+        // Pages must not wait for a large run's.
+        let stages = tokio::task::spawn_blocking(move || {
+            for stage in &mut stages {
+                stage.histograms = stored
+                    .remove(&stage.index)
+                    .or_else(|| StageHistograms::of_events(&stage.records));
+            }
+            stages
+        })
+        .await
+        .map_err(|error| LabError::internal("working out histograms", error))?;
         let moment =
             |at: Option<OffsetDateTime>| Timestamp::from_datetime(at.unwrap_or(row.created_at));
         Ok(ResultFile {
@@ -264,6 +287,11 @@ impl Lab {
             workload: row.workload.0,
             outcome,
             stages,
+            skipped: skipped::of_run(&self.0.pool, run)
+                .await?
+                .into_iter()
+                .map(|(stage, _)| stage)
+                .collect(),
         })
     }
 }

@@ -3,6 +3,7 @@
 use sqlx::types::Json;
 use tokdyno_domain::{
     access::{Actor, Capability, authorise},
+    conditions::StageConditions,
     founding::{self, RecordedConfiguration, RecordedRequest},
     ids::RunId,
     metrics::{Distribution, METRIC_VERSION, StageFigures},
@@ -101,7 +102,7 @@ async fn store(
                     ..Distribution::default()
                 };
             }
-            StageKind::ClosedLoop { .. } => figures.output_tps = Some(figure.value),
+            _ => figures.output_tps = Some(figure.value),
         }
         stages::store(
             connection,
@@ -115,6 +116,8 @@ async fn store(
                 disputed: figure.disputed,
                 remark: figure.remark,
                 figures: &figures,
+                conditions: &StageConditions::default(),
+                histograms: None,
             },
         )
         .await?;

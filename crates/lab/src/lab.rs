@@ -7,7 +7,10 @@ use sqlx::{
     migrate::{MigrateError, Migrator},
     postgres::{PgConnectOptions, PgPoolOptions},
 };
-use tokdyno_domain::live::{LaunchEvent, LiveEvent};
+use tokdyno_domain::{
+    live::{LaunchEvent, LiveEvent},
+    meter::Certify,
+};
 use tokdyno_remote::RemoteConfig;
 use tokio::{sync::broadcast, task::JoinHandle};
 use uuid::Uuid;
@@ -42,6 +45,8 @@ pub struct LabConfig {
     pub remote: RemoteConfig,
     /// Measurements at once in this process.
     pub parallel: u32,
+    /// Whether a meter first measures what its own machine can time truthfully.
+    pub certify: Certify,
 }
 
 impl std::fmt::Debug for LabConfig {
@@ -53,6 +58,7 @@ impl std::fmt::Debug for LabConfig {
             .field("meter", &self.meter)
             .field("host_meter", &self.host_meter)
             .field("parallel", &self.parallel)
+            .field("certify", &self.certify)
             .finish_non_exhaustive()
     }
 }

@@ -21,7 +21,7 @@ use tokdyno_domain::{
 use crate::{
     Lab, LabError,
     audit::{self, Action},
-    commands::{fits, storable, workload_json},
+    commands::{fits, fresh_seed, storable, workload_json},
     hosts,
     launch_rows::{self, NewLaunch, announce_state},
     launch_runs::{LaunchRunPlan, cancel_runs_of, insert_launch_run},
@@ -196,9 +196,10 @@ fn subject(launch: LaunchId) -> String {
 }
 
 fn workload_of(form: &WorkloadForm) -> Result<Workload, LabError> {
-    let workload = form
+    let mut workload = form
         .workload()
         .map_err(|error| LabError::Invalid(error.to_string()))?;
+    workload.seed = fresh_seed()?;
     // Refused now rather than when the launch is ready.
     workload_json(&workload)?;
     Ok(workload)

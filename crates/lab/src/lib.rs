@@ -30,7 +30,9 @@ mod requests;
 mod running_on;
 mod secrets;
 mod servers;
+mod shapes;
 mod sign_in;
+mod skipped;
 mod stages;
 mod steps;
 #[cfg(test)]

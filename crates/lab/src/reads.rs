@@ -1,5 +1,6 @@
 //! What pages read.
 
+use sqlx::types::Json;
 use tokdyno_domain::{
     access::{Actor, Capability, authorise},
     analysis::{self, RequestPoint, RunFacts, levels, run_charts, summarise},
@@ -9,15 +10,17 @@ use tokdyno_domain::{
     views::{
         board::{BoardFilter, BoardView},
         compare::{CompareQuery, CompareView},
+        measure::WorkloadForm,
         run::{RecordPage, RunFilter, RunPage, RunView},
         run_host::RunHost,
     },
+    workload::Workload,
 };
 
 use crate::{
     Lab, LabError,
     facts::{self, Details},
-    requests, stages,
+    requests, skipped, stages,
 };
 
 /// Records a page.
@@ -96,6 +99,7 @@ impl Lab {
         } = details;
         let records = requests::count(&self.0.pool, run).await?;
         let points = self.points(run, records).await?;
+        let workload = self.workload(run).await?;
         let host = match facts.summary.launch.clone() {
             Some(launch) => {
                 let (charts, flags) = self.host_meanwhile(&facts.summary).await?;
@@ -116,6 +120,8 @@ impl Lab {
             levels: levels(&facts.stages),
             charts: run_charts(&facts, &points),
             stages: facts.stages,
+            skipped: skipped::views(&self.0.pool, run, &workload).await?,
+            again: WorkloadForm::of(&workload),
             remarks: facts.remarks,
             recorded_requests,
             acceptance: facts.acceptance,
@@ -244,6 +250,23 @@ impl Lab {
         } else {
             Err(LabError::NoSuchRun(run))
         }
+    }
+
+    /// The workload of a run. What a file brought is left in the database: it may be
+    /// long, and neither plan nor form needs it.
+    async fn workload(&self, run: RunId) -> Result<Workload, LabError> {
+        let workload = sqlx::query_scalar!(
+            r#"SELECT CASE
+                   WHEN workload -> 'prompts' ->> 'set'
+                       IN ('founding', 'varied', 'random', 'shared_prefix') THEN workload
+                   ELSE jsonb_set(workload, '{prompts}', '{"set": "varied"}')
+               END AS "workload!: Json<Workload>"
+               FROM runs WHERE id = $1"#,
+            run.0
+        )
+        .fetch_one(&self.0.pool)
+        .await?;
+        Ok(workload.0)
     }
 
     async fn points(&self, run: RunId, records: u64) -> Result<Vec<RequestPoint>, LabError> {

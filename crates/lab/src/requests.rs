@@ -28,6 +28,9 @@ pub(crate) struct Columns {
     seq: Vec<i64>,
     prompt: Vec<i64>,
     sent_ns: Vec<i64>,
+    intended_ns: Vec<Option<i64>>,
+    turn: Vec<Option<i64>>,
+    asked_tokens: Vec<Option<i64>>,
     connect_ns: Vec<Option<i64>>,
     headers_ns: Vec<Option<i64>>,
     ttft_ns: Vec<Option<i64>>,
@@ -59,6 +62,9 @@ struct Row {
     seq: i64,
     prompt: i64,
     sent_ns: i64,
+    intended_ns: Option<i64>,
+    turn: Option<i64>,
+    asked_tokens: Option<i64>,
     connect_ns: Option<i64>,
     headers_ns: Option<i64>,
     ttft_ns: Option<i64>,
@@ -93,6 +99,9 @@ impl Columns {
         self.seq.push(record.seq.into());
         self.prompt.push(big(record.prompt));
         self.sent_ns.push(big(record.sent_ns));
+        self.intended_ns.push(record.intended_ns.map(big));
+        self.turn.push(record.turn.map(i64::from));
+        self.asked_tokens.push(record.asked_tokens.map(i64::from));
         self.connect_ns.push(record.connect_ns.map(big));
         self.headers_ns.push(record.headers_ns.map(big));
         self.ttft_ns.push(record.ttft_ns.map(big));
@@ -145,12 +154,13 @@ impl Columns {
                  ttft_ns, first_answer_ns, e2el_ns, end_ns, prompt_tokens, completion_tokens,
                  first_chunk_tokens, cached_tokens, reasoning_tokens, chunks, coalesced_chunks,
                  counted_by_chunk, done_seen, simulated, finish_reason, failure_kind,
-                 failure_message, failure_http_status)
+                 failure_message, failure_http_status, intended_ns, turn, asked_tokens)
              SELECT $1, * FROM UNNEST($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[],
                  $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[],
                  $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[],
                  $16::bigint[], $17::bigint[], $18::bigint[], $19::boolean[], $20::boolean[],
-                 $21::boolean[], $22::text[], $23::text[], $24::text[], $25::integer[])
+                 $21::boolean[], $22::text[], $23::text[], $24::text[], $25::integer[],
+                 $26::bigint[], $27::bigint[], $28::bigint[])
              ON CONFLICT DO NOTHING",
             run.0,
             &self.stage,
@@ -177,6 +187,9 @@ impl Columns {
             &self.failure_kind as &[Option<&str>],
             &self.failure_message as &[Option<String>],
             &self.failure_http_status as &[Option<i32>],
+            &self.intended_ns as &[Option<i64>],
+            &self.turn as &[Option<i64>],
+            &self.asked_tokens as &[Option<i64>],
         )
         .execute(&mut *connection)
         .await?;
@@ -203,6 +216,9 @@ impl Row {
             seq: small(self.seq),
             prompt: unsigned(self.prompt),
             sent_ns: unsigned(self.sent_ns),
+            intended_ns: self.intended_ns.map(unsigned),
+            turn: self.turn.map(small),
+            asked_tokens: self.asked_tokens.map(small),
             connect_ns: self.connect_ns.map(unsigned),
             headers_ns: self.headers_ns.map(unsigned),
             ttft_ns: self.ttft_ns.map(unsigned),
@@ -261,7 +277,7 @@ pub(crate) async fn read(
              e2el_ns, end_ns, prompt_tokens, completion_tokens, first_chunk_tokens,
              cached_tokens, reasoning_tokens, chunks, coalesced_chunks, counted_by_chunk,
              done_seen, simulated, finish_reason, failure_kind, failure_message,
-             failure_http_status
+             failure_http_status, intended_ns, turn, asked_tokens
          FROM requests WHERE run_id = $1 AND ($2::bigint IS NULL OR stage = $2)
          ORDER BY stage, seq LIMIT $3 OFFSET $4",
         run.0,
@@ -287,7 +303,7 @@ async fn after(
              e2el_ns, end_ns, prompt_tokens, completion_tokens, first_chunk_tokens,
              cached_tokens, reasoning_tokens, chunks, coalesced_chunks, counted_by_chunk,
              done_seen, simulated, finish_reason, failure_kind, failure_message,
-             failure_http_status
+             failure_http_status, intended_ns, turn, asked_tokens
          FROM requests WHERE run_id = $1 AND (stage, seq) > ($2, $3)
          ORDER BY stage, seq LIMIT $4",
         run.0,

@@ -4,16 +4,22 @@ use std::collections::{BTreeMap, HashMap};
 
 use sqlx::{PgConnection, PgPool, types::Json};
 use tokdyno_domain::{
+    conditions::StageConditions,
+    goodput::Goodput,
+    histogram::StageHistograms,
     ids::RunId,
     metrics::{Distribution, StageFigures, StageFlag},
     record::FailureKind,
-    result_file::{ResultStage, ResultStageKind},
+    result_file::ResultStage,
     source::Source,
     views::run::StageView,
     workload::StageKind,
 };
 
-use crate::{LabError, clean};
+use crate::{
+    LabError, clean,
+    shapes::{Shape, ShapeRow},
+};
 
 /// The composite type `distribution` of the database.
 #[derive(Debug, Clone, Copy, PartialEq, sqlx::Type)]
@@ -39,6 +45,9 @@ pub(crate) struct NewStage<'a> {
     pub(crate) disputed: bool,
     pub(crate) remark: Option<&'a str>,
     pub(crate) figures: &'a StageFigures,
+    pub(crate) conditions: &'a StageConditions,
+    /// Of a stage that comes without its requests.
+    pub(crate) histograms: Option<&'a StageHistograms>,
 }
 
 /// A stage as it stands in the database.
@@ -46,7 +55,12 @@ pub(crate) struct StageRow {
     pub(crate) run_id: i64,
     stage: i64,
     kind: String,
-    concurrency: i64,
+    concurrency: Option<i64>,
+    rate: Option<i64>,
+    rate_to: Option<i64>,
+    arrivals: Option<String>,
+    burstiness: Option<i64>,
+    speed: Option<i64>,
     repeat: i64,
     complete: bool,
     source: String,
@@ -63,16 +77,24 @@ pub(crate) struct StageRow {
     cached_tokens: Option<i64>,
     output_tps: Option<f64>,
     steady_output_tps: Option<f64>,
+    peak_output_tps: Option<f64>,
+    request_throughput: Option<f64>,
     achieved_concurrency: Option<f64>,
+    peak_in_flight: Option<i64>,
+    chunks: i64,
     coalesced_share: Option<f64>,
     ttft_ms: DistributionRow,
+    ttft_intended_ms: DistributionRow,
+    first_answer_ms: DistributionRow,
     tpot_ms: DistributionRow,
     itl_ms: DistributionRow,
     icl_ms: DistributionRow,
     e2el_ms: DistributionRow,
     e2e_tps: DistributionRow,
     decode_tps: DistributionRow,
+    goodput: Option<Json<Goodput>>,
     flags: Json<Vec<StageFlag>>,
+    conditions: Json<StageConditions>,
 }
 
 impl From<&Distribution> for DistributionRow {
@@ -115,26 +137,18 @@ pub(crate) fn small(value: i64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-const fn kind_word(kind: StageKind) -> &'static str {
-    match kind {
-        StageKind::SingleStream => "single_stream",
-        StageKind::ClosedLoop { .. } => "closed_loop",
-    }
-}
-
-fn kind_of(word: &str, concurrency: i64) -> StageKind {
-    if word == "single_stream" {
-        StageKind::SingleStream
-    } else {
-        StageKind::ClosedLoop {
-            concurrency: small(concurrency),
-        }
-    }
-}
-
 impl StageRow {
     fn kind(&self) -> StageKind {
-        kind_of(&self.kind, self.concurrency)
+        ShapeRow {
+            kind: &self.kind,
+            concurrency: self.concurrency,
+            rate: self.rate,
+            rate_to: self.rate_to,
+            arrivals: self.arrivals.as_deref(),
+            burstiness: self.burstiness,
+            speed: self.speed,
+        }
+        .kind()
     }
 
     /// As pages show it.
@@ -153,13 +167,21 @@ impl StageRow {
             output_tokens: unsigned(self.output_tokens),
             output_tps: self.output_tps,
             steady_output_tps: self.steady_output_tps,
+            peak_output_tps: self.peak_output_tps,
+            request_throughput: self.request_throughput,
             achieved_concurrency: self.achieved_concurrency,
+            peak_in_flight: self.peak_in_flight.map(small),
+            chunks: Some(unsigned(self.chunks)).filter(|chunks| *chunks > 0),
             ttft_ms: self.ttft_ms.into(),
+            ttft_intended_ms: self.ttft_intended_ms.into(),
+            first_answer_ms: self.first_answer_ms.into(),
             tpot_ms: self.tpot_ms.into(),
             itl_ms: self.itl_ms.into(),
             e2el_ms: self.e2el_ms.into(),
             e2e_tps: self.e2e_tps.into(),
             decode_tps: self.decode_tps.into(),
+            goodput: self.goodput.map(|goodput| goodput.0),
+            conditions: self.conditions.0,
             flags: self.flags.0,
             remark: self.remark,
         }
@@ -167,11 +189,9 @@ impl StageRow {
 
     /// As files carry it, without its records.
     pub(crate) fn result(self) -> ResultStage {
-        let kind = self.kind();
         ResultStage {
             index: small(self.stage),
-            kind: ResultStageKind::from(kind),
-            concurrency: kind.concurrency(),
+            kind: self.kind(),
             repeat: small(self.repeat),
             complete: self.complete,
             figures: StageFigures {
@@ -186,17 +206,26 @@ impl StageRow {
                 cached_tokens: self.cached_tokens.map(unsigned),
                 output_tps: self.output_tps,
                 steady_output_tps: self.steady_output_tps,
+                peak_output_tps: self.peak_output_tps,
+                request_throughput: self.request_throughput,
                 achieved_concurrency: self.achieved_concurrency,
+                peak_in_flight: self.peak_in_flight.map(small),
+                chunks: unsigned(self.chunks),
                 coalesced_share: self.coalesced_share,
                 ttft_ms: self.ttft_ms.into(),
+                ttft_intended_ms: self.ttft_intended_ms.into(),
+                first_answer_ms: self.first_answer_ms.into(),
                 tpot_ms: self.tpot_ms.into(),
                 itl_ms: self.itl_ms.into(),
                 icl_ms: self.icl_ms.into(),
                 e2el_ms: self.e2el_ms.into(),
                 e2e_tps: self.e2e_tps.into(),
                 decode_tps: self.decode_tps.into(),
+                goodput: self.goodput.map(|goodput| goodput.0),
                 flags: self.flags.0,
             },
+            conditions: self.conditions.0,
+            histograms: None,
             records: Vec::new(),
         }
     }
@@ -210,14 +239,25 @@ pub(crate) async fn store(
     stage: &NewStage<'_>,
 ) -> Result<(), LabError> {
     let figures = stage.figures;
+    let shape = Shape::from(stage.kind);
+    // Engines and files wrote some of it.
+    let conditions = clean::json(serde_json::to_value(stage.conditions).unwrap_or_default());
+    let histograms = stage
+        .histograms
+        .and_then(|histograms| serde_json::to_value(histograms).ok());
+    let flags = clean::json(serde_json::to_value(&figures.flags).unwrap_or_default());
     sqlx::query!(
         r#"INSERT INTO stages (run_id, stage, team_id, actor_id, kind, concurrency, repeat,
                complete, source, disputed, remark, requests, completed, failed, cancelled,
                failures, duration_s, prompt_tokens, output_tokens, cached_tokens, output_tps,
                steady_output_tps, achieved_concurrency, coalesced_share,
-               ttft_ms, tpot_ms, itl_ms, icl_ms, e2el_ms, e2e_tps, decode_tps, flags)
+               ttft_ms, tpot_ms, itl_ms, icl_ms, e2el_ms, e2e_tps, decode_tps, flags,
+               rate, rate_to, arrivals, burstiness, speed, peak_output_tps, request_throughput,
+               peak_in_flight, ttft_intended_ms, first_answer_ms, goodput, conditions, chunks,
+               histograms)
            SELECT id, $2, team_id, actor_id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
-               $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30
+               $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30,
+               $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44
            FROM runs WHERE id = $1
            ON CONFLICT (run_id, stage) DO UPDATE SET
                complete = EXCLUDED.complete, source = EXCLUDED.source,
@@ -231,12 +271,18 @@ pub(crate) async fn store(
                coalesced_share = EXCLUDED.coalesced_share, ttft_ms = EXCLUDED.ttft_ms,
                tpot_ms = EXCLUDED.tpot_ms, itl_ms = EXCLUDED.itl_ms, icl_ms = EXCLUDED.icl_ms,
                e2el_ms = EXCLUDED.e2el_ms, e2e_tps = EXCLUDED.e2e_tps,
-               decode_tps = EXCLUDED.decode_tps, flags = EXCLUDED.flags
+               decode_tps = EXCLUDED.decode_tps, flags = EXCLUDED.flags,
+               peak_output_tps = EXCLUDED.peak_output_tps,
+               request_throughput = EXCLUDED.request_throughput,
+               peak_in_flight = EXCLUDED.peak_in_flight,
+               ttft_intended_ms = EXCLUDED.ttft_intended_ms,
+               first_answer_ms = EXCLUDED.first_answer_ms, goodput = EXCLUDED.goodput,
+               conditions = EXCLUDED.conditions, chunks = EXCLUDED.chunks
            WHERE NOT stages.complete"#,
         run.0,
         i64::from(stage.index),
-        kind_word(stage.kind),
-        i64::from(stage.kind.concurrency()),
+        stage.kind.word(),
+        shape.concurrency,
         i64::from(stage.repeat),
         stage.complete,
         stage.source.word(),
@@ -262,26 +308,81 @@ pub(crate) async fn store(
         DistributionRow::from(&figures.e2el_ms) as _,
         DistributionRow::from(&figures.e2e_tps) as _,
         DistributionRow::from(&figures.decode_tps) as _,
-        Json(&figures.flags) as _,
+        flags,
+        shape.rate,
+        shape.rate_to,
+        shape.arrivals,
+        shape.burstiness,
+        shape.speed,
+        figures.peak_output_tps,
+        figures.request_throughput,
+        figures.peak_in_flight.map(i64::from),
+        DistributionRow::from(&figures.ttft_intended_ms) as _,
+        DistributionRow::from(&figures.first_answer_ms) as _,
+        figures.goodput.map(Json) as _,
+        conditions,
+        clean::big(figures.chunks),
+        histograms,
     )
     .execute(connection)
     .await?;
     Ok(())
 }
 
+/// The histograms of a run's stages that came without their requests.
+pub(crate) async fn histograms(
+    connection: &mut PgConnection,
+    run: RunId,
+) -> Result<HashMap<u32, StageHistograms>, LabError> {
+    let rows = sqlx::query!(
+        r#"SELECT stage, histograms AS "histograms!: Json<StageHistograms>"
+           FROM stages WHERE run_id = $1 AND histograms IS NOT NULL"#,
+        run.0,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| (small(row.stage), row.histograms.0))
+        .collect())
+}
+
+/// What is stored of what went on around a stage; nothing where there is no such
+/// stage yet.
+pub(crate) async fn conditions(
+    connection: &mut PgConnection,
+    run: RunId,
+    stage: u32,
+) -> Result<StageConditions, LabError> {
+    let stored = sqlx::query_scalar!(
+        r#"SELECT conditions AS "conditions: Json<StageConditions>"
+           FROM stages WHERE run_id = $1 AND stage = $2"#,
+        run.0,
+        i64::from(stage),
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(stored.map(|stored| stored.0).unwrap_or_default())
+}
+
 /// The stages of some runs, in their order.
 pub(crate) async fn of_runs(pool: &PgPool, runs: &[i64]) -> Result<Vec<StageRow>, LabError> {
     Ok(sqlx::query_as!(
         StageRow,
-        r#"SELECT run_id, stage, kind, concurrency, repeat, complete, source, disputed, remark,
-               requests, completed, failed, cancelled,
+        r#"SELECT run_id, stage, kind, concurrency, rate, rate_to, arrivals, burstiness, speed,
+               repeat, complete, source, disputed, remark, requests, completed, failed, cancelled,
                failures AS "failures: Json<BTreeMap<FailureKind, u64>>",
                duration_s, prompt_tokens, output_tokens, cached_tokens, output_tps,
-               steady_output_tps, achieved_concurrency, coalesced_share,
-               ttft_ms AS "ttft_ms: DistributionRow", tpot_ms AS "tpot_ms: DistributionRow",
+               steady_output_tps, peak_output_tps, request_throughput, achieved_concurrency,
+               peak_in_flight, chunks, coalesced_share, ttft_ms AS "ttft_ms: DistributionRow",
+               ttft_intended_ms AS "ttft_intended_ms: DistributionRow",
+               first_answer_ms AS "first_answer_ms: DistributionRow",
+               tpot_ms AS "tpot_ms: DistributionRow",
                itl_ms AS "itl_ms: DistributionRow", icl_ms AS "icl_ms: DistributionRow",
                e2el_ms AS "e2el_ms: DistributionRow", e2e_tps AS "e2e_tps: DistributionRow",
-               decode_tps AS "decode_tps: DistributionRow", flags AS "flags: Json<Vec<StageFlag>>"
+               decode_tps AS "decode_tps: DistributionRow", goodput AS "goodput: Json<Goodput>",
+               flags AS "flags: Json<Vec<StageFlag>>",
+               conditions AS "conditions: Json<StageConditions>"
            FROM stages WHERE run_id = ANY($1) ORDER BY run_id, stage"#,
         runs
     )
@@ -297,9 +398,9 @@ pub(crate) async fn headlines(
     runs: &[i64],
 ) -> Result<HashMap<i64, Vec<StageView>>, LabError> {
     let rows = sqlx::query!(
-        r#"SELECT run_id, stage, kind = 'single_stream' AS "single!", concurrency, repeat,
-               complete, source, disputed, remark, completed, failed, output_tps,
-               steady_output_tps,
+        r#"SELECT run_id, stage, kind, concurrency, rate, rate_to, arrivals, burstiness, speed,
+               repeat, complete, source, disputed, remark, completed, failed, output_tps,
+               steady_output_tps, request_throughput,
                CASE WHEN kind = 'single_stream' THEN (e2e_tps).p50 END AS e2e_tps,
                CASE WHEN flags <> '[]' THEN flags END AS "flags: Json<Vec<StageFlag>>"
            FROM stages WHERE run_id = ANY($1) ORDER BY run_id, stage"#,
@@ -311,13 +412,16 @@ pub(crate) async fn headlines(
     for row in rows {
         of_run.entry(row.run_id).or_default().push(StageView {
             index: small(row.stage),
-            kind: if row.single {
-                StageKind::SingleStream
-            } else {
-                StageKind::ClosedLoop {
-                    concurrency: small(row.concurrency),
-                }
-            },
+            kind: ShapeRow {
+                kind: &row.kind,
+                concurrency: row.concurrency,
+                rate: row.rate,
+                rate_to: row.rate_to,
+                arrivals: row.arrivals.as_deref(),
+                burstiness: row.burstiness,
+                speed: row.speed,
+            }
+            .kind(),
             repeat: small(row.repeat),
             complete: row.complete,
             source: Source::from_word(&row.source).unwrap_or(Source::Imported),
@@ -329,8 +433,14 @@ pub(crate) async fn headlines(
             output_tokens: 0,
             output_tps: row.output_tps,
             steady_output_tps: row.steady_output_tps,
+            peak_output_tps: None,
+            request_throughput: row.request_throughput,
             achieved_concurrency: None,
+            peak_in_flight: None,
+            chunks: None,
             ttft_ms: Distribution::default(),
+            ttft_intended_ms: Distribution::default(),
+            first_answer_ms: Distribution::default(),
             tpot_ms: Distribution::default(),
             itl_ms: Distribution::default(),
             e2el_ms: Distribution::default(),
@@ -339,6 +449,8 @@ pub(crate) async fn headlines(
                 ..Distribution::default()
             },
             decode_tps: Distribution::default(),
+            goodput: None,
+            conditions: StageConditions::default(),
             flags: row.flags.map(|flags| flags.0).unwrap_or_default(),
             remark: row.remark,
         });

@@ -13,11 +13,14 @@ use sqlx::PgPool;
 use tempfile::TempDir;
 use tokdyno_domain::{
     access::Actor,
+    conditions::{CacheReset, Certificate, ClientLoad, EngineReport, Speculation, StageConditions},
+    histogram::StageHistograms,
     ids::RunId,
     meter::{
-        ApiKey, ClientInfo, MeterEvent, MeterEventKind, MeterOutcome, Phase, Progress, RequestEvent,
+        ApiKey, Certify, ClientInfo, MeterEvent, MeterEventKind, MeterOutcome, Phase, Progress,
+        RequestEvent,
     },
-    metrics::{METRIC_VERSION, StageAsked, StageFigures, Traced, stage_figures},
+    metrics::{METRIC_VERSION, StageFigures, Traced, whole_stage},
     record::{ChunkTrace, Failure, FailureKind, RequestRecord, TokenCount},
     result_file::{RESULT_SCHEMA, ResultEndpoint, ResultFile, ResultStage, TOOL},
     run::RunState,
@@ -58,6 +61,7 @@ pub(crate) fn config(data_dir: &Path) -> LabConfig {
         host_meter: None,
         remote: RemoteConfig::new("tokdyno-agent".into()),
         parallel: 1,
+        certify: Certify::Off,
     }
 }
 
@@ -129,6 +133,9 @@ pub(crate) fn request(stage: u32, seq: u32) -> RequestEvent {
             seq,
             prompt: u64::from(stage) * 2 + u64::from(seq),
             sent_ns: u64::from(stage) * 10_000_000_000 + u64::from(seq) * 400_000_000,
+            intended_ns: None,
+            turn: None,
+            asked_tokens: None,
             connect_ns: (seq == 0).then_some(120_000),
             headers_ns: Some(1_000_000),
             ttft_ns: (!failed).then_some(20_000_000),
@@ -165,18 +172,55 @@ fn requests_of(planned: &StagePlan) -> Vec<RequestEvent> {
         .collect()
 }
 
+/// What went on around each stage, a NUL in it.
+pub(crate) fn conditions() -> StageConditions {
+    StageConditions {
+        engine: Some(EngineReport {
+            samples: 3,
+            running_max: Some(2.0),
+            speculation: Some(Speculation {
+                steps: 10,
+                drafted: Some(30),
+                accepted: 7,
+                accepted_at: vec![5, 2, 0],
+            }),
+            ..EngineReport::default()
+        }),
+        client: Some(ClientLoad {
+            thread_busy: Some(0.125),
+            governor: Some("performance".to_owned()),
+            ..ClientLoad::default()
+        }),
+        certificate: Some(Certificate {
+            at: Timestamp(1_795_968_000_000_000),
+            concurrency: 2,
+            chunks_per_s: 18_000.0,
+            is_limit: true,
+            ttft_error_p50_ms: 0.01,
+            ttft_error_p99_ms: 0.2,
+            tpot_error: 0.0001,
+            remembered: false,
+        }),
+        cache_reset: Some(CacheReset::Refused {
+            reason: "It has no such route.".to_owned(),
+        }),
+        unsent: 0,
+        ended_early: None,
+    }
+}
+
 pub(crate) fn figures(planned: &StagePlan, requests: &[RequestEvent]) -> StageFigures {
     let traced: Vec<Traced> = requests
         .iter()
         .map(|request| (request.record.clone(), request.trace.clone()))
         .collect();
-    let asked = StageAsked {
-        kind: planned.level.kind,
-        output_tokens: 8,
-        exact_length: true,
-        complete: true,
-    };
-    stage_figures(&asked, &traced)
+    whole_stage(
+        &workload(),
+        planned.level.kind,
+        true,
+        &traced,
+        &conditions(),
+    )
 }
 
 /// All that a meter writes of [`workload`], its end included.
@@ -207,6 +251,7 @@ pub(crate) fn events() -> Vec<MeterEvent> {
         kinds.push(MeterEventKind::StageFinished {
             stage: planned.index,
             figures: Box::new(figures),
+            conditions: Box::new(conditions()),
         });
     }
     kinds.push(MeterEventKind::Finished {
@@ -274,11 +319,12 @@ pub(crate) fn result_file() -> ResultFile {
             }
             ResultStage {
                 index: planned.index,
-                kind: planned.level.kind.into(),
-                concurrency: planned.level.kind.concurrency(),
+                kind: planned.level.kind,
                 repeat: planned.repeat,
                 complete: true,
                 figures: figures(planned, &records),
+                conditions: conditions(),
+                histograms: StageHistograms::of_events(&records),
                 records,
             }
         })
@@ -309,6 +355,7 @@ pub(crate) fn result_file() -> ResultFile {
         workload: workload(),
         outcome: MeterOutcome::Complete,
         stages,
+        skipped: vec![],
     }
 }
 

@@ -42,6 +42,26 @@ pub(crate) struct ArrivalClock {
     offset: Cell<Option<(i64, i64)>>,
     /// Until then no note of the kernel is believed.
     unsettled: Cell<Instant>,
+    reads: Cell<Reads>,
+}
+
+/// How many reads brought something, and whose word their time is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Reads {
+    /// All of them.
+    pub(crate) all: u64,
+    /// Those whose time is the kernel's.
+    pub(crate) by_kernel: u64,
+}
+
+impl Reads {
+    /// Those after `before`.
+    pub(crate) const fn since(self, before: Self) -> Self {
+        Self {
+            all: self.all.saturating_sub(before.all),
+            by_kernel: self.by_kernel.saturating_sub(before.by_kernel),
+        }
+    }
 }
 
 /// One reading of both clocks.
@@ -58,7 +78,24 @@ impl ArrivalClock {
             origin,
             offset: Cell::new(None),
             unsettled: Cell::new(origin),
+            reads: Cell::default(),
         }
+    }
+
+    /// Reads of all its sockets so far that brought something.
+    pub(crate) const fn reads(&self) -> Reads {
+        self.reads.get()
+    }
+
+    fn count(&self, by_kernel: bool) {
+        let Reads {
+            all,
+            by_kernel: before,
+        } = self.reads.get();
+        self.reads.set(Reads {
+            all: all + 1,
+            by_kernel: before + u64::from(by_kernel),
+        });
     }
 
     /// When bytes arrived that were read just now: never before `floor`, the
@@ -66,7 +103,10 @@ impl ArrivalClock {
     fn arrival(&self, noted_ns: Option<i64>, floor: Instant) -> Instant {
         match (noted_ns, Reading::take()) {
             (Some(noted_ns), Some(reading)) => self.judge(noted_ns, reading, floor),
-            _ => Instant::now(),
+            _ => {
+                self.count(false);
+                Instant::now()
+            }
         }
     }
 
@@ -84,8 +124,14 @@ impl ArrivalClock {
         let lag_ns = wall_ns.saturating_sub(noted_ns);
         let lag = u64::try_from(lag_ns).map(Duration::from_nanos);
         match lag.map(|lag| now.checked_sub(lag)) {
-            Ok(Some(arrived)) if now >= self.unsettled.get() => arrived.max(floor),
-            _ => now,
+            Ok(Some(arrived)) if now >= self.unsettled.get() => {
+                self.count(true);
+                arrived.max(floor)
+            }
+            _ => {
+                self.count(false);
+                now
+            }
         }
     }
 }
@@ -133,6 +179,9 @@ pub(crate) fn read(
             _ => None,
         })
     });
+    if message.bytes == 0 {
+        return Ok((0, Instant::now()));
+    }
     Ok((message.bytes, clock.arrival(noted_ns, floor)))
 }
 
@@ -228,8 +277,12 @@ mod tests {
             arrived.saturating_duration_since(after) < ms(50)
         });
         assert!(noted, "not once was the time of arrival told");
+        let before = clock.reads();
+        assert!(before.by_kernel > 0 && before.all >= before.by_kernel);
         drop(far);
         let (count, _) = read(&near, &mut buffer, &clock, clock.origin).expect("the end");
         assert_eq!(count, 0);
+        // An end is no read that brought something.
+        assert_eq!(clock.reads().since(before), Reads::default());
     }
 }

@@ -139,6 +139,36 @@ pub(crate) fn error_message(body: &[u8]) -> Option<String> {
         .map(error_text)
 }
 
+/// The answer's text in the data of an event: content of all its choices, no
+/// reasoning and no tool calls. Empty where there is none.
+pub(crate) fn content(data: &[u8]) -> String {
+    #[derive(Deserialize)]
+    struct Event {
+        #[serde(default)]
+        choices: Vec<Said>,
+    }
+    #[derive(Deserialize)]
+    struct Said {
+        #[serde(default)]
+        text: Option<String>,
+        #[serde(default)]
+        delta: Option<Content>,
+    }
+    #[derive(Deserialize)]
+    struct Content {
+        #[serde(default)]
+        content: Option<String>,
+    }
+    let Ok(event) = serde_json::from_slice::<Event>(data) else {
+        return String::new();
+    };
+    let said = event.choices.into_iter().filter_map(|choice| {
+        let content = choice.delta.and_then(|delta| delta.content);
+        content.or(choice.text)
+    });
+    said.collect()
+}
+
 fn error_text(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::String(text) => text.clone(),

@@ -21,7 +21,7 @@ use tokio::{
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use crate::{
-    arrival::{self, ArrivalClock},
+    arrival::{self, ArrivalClock, Reads},
     tls,
 };
 
@@ -96,6 +96,11 @@ impl Target {
             timeout: CONNECT_TIMEOUT.min(idle),
             clock: Rc::new(ArrivalClock::new()),
         })
+    }
+
+    /// Reads of all its connections so far that brought something.
+    pub(crate) fn reads(&self) -> Reads {
+        self.clock.reads()
     }
 
     /// Opens a connection.

@@ -354,6 +354,7 @@ mod tests {
         MeterEventKind::StageFinished {
             stage,
             figures: Box::default(),
+            conditions: Box::default(),
         }
     }
 

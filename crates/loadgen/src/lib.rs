@@ -20,11 +20,17 @@
 //!   the request counts as broken.
 //! - Redirects are not followed, compression is refused.
 
+mod alarm;
 mod arrival;
 mod cancel;
+mod certify;
 mod chunk;
+mod client_load;
 mod connection;
 mod events;
+mod exchange;
+mod fetch;
+mod fit;
 mod http;
 mod load;
 mod machine;
@@ -34,6 +40,9 @@ mod replay;
 mod reply;
 mod request;
 mod run;
+mod saturation;
+mod schedule;
+mod scrape;
 mod sse;
 mod tls;
 

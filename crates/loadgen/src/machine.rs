@@ -10,19 +10,26 @@ const SPARE_FILES: u64 = 64;
 
 /// What is recorded of this machine.
 pub(crate) fn client_info() -> ClientInfo {
-    let read = |path: &str| {
-        fs::read_to_string(path)
-            .ok()
-            .map(|text| text.trim().to_owned())
-            .filter(|text| !text.is_empty())
-    };
     ClientInfo {
         host: read("/proc/sys/kernel/hostname").unwrap_or_else(|| "unknown".to_owned()),
         pid: std::process::id(),
         cpus: std::thread::available_parallelism()
             .map_or(0, |count| u32::try_from(count.get()).unwrap_or(u32::MAX)),
-        governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        governor: governor(),
     }
+}
+
+/// Frequency governor of the first processor, where readable.
+pub(crate) fn governor() -> Option<String> {
+    read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+}
+
+/// A small file of the kernel's, without its line end; none if it is blank.
+pub(crate) fn read(path: &str) -> Option<String> {
+    fs::read_to_string(path)
+        .ok()
+        .map(|text| text.trim().to_owned())
+        .filter(|text| !text.is_empty())
 }
 
 /// Raises the limit of open files as far as it goes.

@@ -1,25 +1,24 @@
 //! Before anything is timed: which model, and which request fields the server
 //! takes.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use tokdyno_domain::{
     meter::{ApiKey, MeterSpec},
-    record::{Failure, FailureKind},
+    prompts::Prompt,
+    record::{Failure, FailureKind, RequestRecord},
 };
 
 use crate::{
     chunk,
     connection::{Connection, Target},
-    http::{Decoder, Head, HttpError, Piece},
-    load::Shared,
+    fetch::fetch,
+    load::{Shared, freshen},
     reply::{Reply, Sent, presentable},
     request,
 };
 
-/// Most bytes of a model list.
-const MAX_LIST: usize = 4 << 20;
 /// Longest wait for the model list.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Where the trial requests take their prompts, far from those of any stage.
@@ -129,38 +128,48 @@ async fn try_once(
     connection: &mut Option<Connection>,
     index: u32,
 ) -> Result<Option<Failure>, String> {
-    if let Some(open) = connection
-        && !open.is_fresh().await
-    {
-        *connection = None;
-    }
+    let prompt = FIRST_PROMPT + u64::from(index);
+    let text = shared.prompts.prompt(shared.seed, prompt, &shared.fit);
+    let record = ask(
+        shared,
+        connection,
+        &text,
+        spec.workload.warmup_output_tokens,
+    )
+    .await?;
+    Ok(record.failure)
+}
+
+/// One request outside of any stage, whose record is for us alone.
+///
+/// # Errors
+/// A sentence: no connection.
+pub(crate) async fn ask(
+    shared: &Shared,
+    connection: &mut Option<Connection>,
+    prompt: &Prompt,
+    max_tokens: u32,
+) -> Result<RequestRecord, String> {
+    freshen(connection).await;
     if connection.is_none() {
         *connection = Some(shared.target.connect().await?);
     }
-    let prompt = FIRST_PROMPT + u64::from(index);
-    let text = shared.prompts.prompt(shared.seed, prompt);
-    let request = shared
-        .template
-        .request(&text, spec.workload.warmup_output_tokens);
-    let mut reply = Reply::new(spec.workload.warmup_output_tokens);
+    let request = shared.template.request(prompt, max_tokens);
+    let mut reply = Reply::new(max_tokens);
     shared
-        .exchange(
-            connection,
-            &request,
-            std::time::Instant::now(),
-            &mut reply,
-            |_| {},
-        )
+        .exchange(connection, &request, Instant::now(), &mut reply, |_| {})
         .await;
-    let sent = Sent {
+    let nowhere = Sent {
         stage: 0,
-        seq: index,
-        prompt,
+        seq: 0,
+        prompt: 0,
         sent_ns: 0,
+        intended_ns: None,
+        turn: None,
+        asked_tokens: None,
         connect_ns: None,
     };
-    let secret = spec.api_key.as_ref().map(ApiKey::reveal);
-    Ok(reply.into_record(&sent, secret).0.failure)
+    Ok(reply.into_record(&nowhere, shared.secret()).0)
 }
 
 /// A failure of the trial request, with what to do about it.
@@ -192,42 +201,5 @@ fn key_sentence(status: u16, given: bool) -> String {
         )
     } else {
         format!("The server answered {status}: it wants a key. Give the key of this endpoint.")
-    }
-}
-
-/// A whole reply, outside of any timing.
-async fn fetch(connection: &mut Connection, request: &[u8]) -> Result<(Head, Vec<u8>), String> {
-    connection
-        .write_all(request)
-        .await
-        .map_err(|error| error.to_string())?;
-    let mut decoder = Decoder::new();
-    let (mut head, mut body) = (None, Vec::new());
-    let mut buffer = vec![0; 16 << 10];
-    loop {
-        let (count, _) = std::future::poll_fn(|cx| connection.poll_read(cx, &mut buffer))
-            .await
-            .map_err(|error| format!("the connection broke ({error})"))?;
-        if count == 0 {
-            return match head {
-                Some(head) if decoder.ends_with_connection() => Ok((head, body)),
-                _ => Err("the connection was closed before the reply was over".to_owned()),
-            };
-        }
-        let mut input = buffer.get(..count).unwrap_or_default();
-        loop {
-            match decoder
-                .next(&mut input)
-                .map_err(|error: HttpError| error.to_string())?
-            {
-                None => break,
-                Some(Piece::Head(found)) => head = Some(found),
-                Some(Piece::Body(bytes)) => body.extend_from_slice(bytes),
-                Some(Piece::End) => return head.map(|head| (head, body)).ok_or_else(String::new),
-            }
-            if body.len() > MAX_LIST {
-                return Err(format!("the reply is larger than {MAX_LIST} bytes"));
-            }
-        }
     }
 }

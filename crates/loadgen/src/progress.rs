@@ -7,6 +7,8 @@ use std::{
 
 use tokdyno_domain::workload::{StagePlan, StageSize, Workload};
 
+use crate::schedule;
+
 /// Over how long the present speed is taken.
 const SPEED_WINDOW: Duration = Duration::from_secs(1);
 
@@ -38,11 +40,28 @@ impl Speed {
 /// one is remembered per concurrency.
 #[derive(Debug)]
 pub(crate) struct Outlook {
-    plan: Vec<StagePlan>,
+    plan: Vec<Prospect>,
     /// Length of a warm-up request as a share of a measured one.
     warmup_share: f64,
     wave_s: BTreeMap<u32, f64>,
     last_wave_s: Option<f64>,
+}
+
+/// A stage to come.
+#[derive(Debug)]
+struct Prospect {
+    plan: StagePlan,
+    extent: Extent,
+    skipped: bool,
+}
+
+/// How much a stage is.
+#[derive(Debug, Clone, Copy)]
+enum Extent {
+    /// So many seconds of issuing: it is bounded by time, or an open loop.
+    Seconds(f64),
+    /// So many requests, however long they take.
+    Requests(u32),
 }
 
 /// Where a stage stands.
@@ -61,7 +80,15 @@ pub(crate) struct Standing {
 impl Outlook {
     pub(crate) fn new(workload: &Workload) -> Self {
         Self {
-            plan: workload.plan(),
+            plan: workload
+                .plan()
+                .into_iter()
+                .map(|plan| Prospect {
+                    plan,
+                    extent: Extent::of(plan, workload),
+                    skipped: false,
+                })
+                .collect(),
             warmup_share: f64::from(workload.warmup_output_tokens)
                 / f64::from(workload.output_tokens.max(1)),
             wave_s: BTreeMap::new(),
@@ -71,21 +98,33 @@ impl Outlook {
 
     /// A stage was measured to its end.
     pub(crate) fn finished(&mut self, standing: Standing) {
-        let Some(plan) = self.plan.get(standing.stage) else {
+        let Some(Prospect { plan, .. }) = self.plan.get(standing.stage) else {
             return;
         };
-        let slots = plan.level.kind.concurrency();
+        // An open loop has as many in flight as it happens to have.
+        let Some(slots) = plan.level.kind.concurrency() else {
+            return;
+        };
         if let Some(wave_s) = wave_of(standing, slots) {
             self.wave_s.insert(slots, wave_s);
             self.last_wave_s = Some(wave_s);
         }
     }
 
+    /// A stage will be left out.
+    pub(crate) fn skipped(&mut self, stage: u32) {
+        if let Some(prospect) = self.plan.get_mut(stage as usize) {
+            prospect.skipped = true;
+        }
+    }
+
     /// Seconds until all stages are over; none while nothing can be said.
     pub(crate) fn left_s(&self, now: Standing) -> Option<f64> {
-        let plan = self.plan.get(now.stage)?;
-        let slots = plan.level.kind.concurrency();
-        let seen = wave_of(now, slots).map(|wave_s| {
+        let Prospect { plan, extent, .. } = self.plan.get(now.stage)?;
+        let slots = plan.level.kind.slots();
+        // An open loop warms up in a closed one.
+        let in_waves = now.warming || !plan.level.kind.is_open();
+        let seen = wave_of(now, slots).filter(|_| in_waves).map(|wave_s| {
             if now.warming {
                 wave_s / self.warmup_share.max(f64::EPSILON)
             } else {
@@ -105,28 +144,44 @@ impl Outlook {
         } else {
             0.0
         };
-        left += match plan.level.size {
-            StageSize::Duration { seconds } if now.warming => seconds,
-            StageSize::Duration { seconds } => (seconds - now.elapsed_s).max(0.0),
-            StageSize::Requests { requests } => {
+        left += match *extent {
+            Extent::Seconds(seconds) if now.warming => seconds,
+            Extent::Seconds(seconds) => (seconds - now.elapsed_s).max(0.0),
+            Extent::Requests(requests) => {
                 here?;
                 waves(f64::from(requests) - if now.warming { 0.0 } else { now.work })
             }
         };
         for later in self.plan.iter().skip(now.stage + 1) {
-            let slots = later.level.kind.concurrency();
-            let wave_s = self.wave_s.get(&slots).copied().or(here);
-            left += f64::from(later.warmup_requests) / f64::from(slots)
-                * self.warmup_share
-                * wave_s.unwrap_or(0.0);
-            left += match later.level.size {
-                StageSize::Duration { seconds } => seconds,
-                StageSize::Requests { requests } => {
-                    f64::from(requests) / f64::from(slots) * wave_s?
-                }
-            };
+            if !later.skipped {
+                left += self.later_s(later, here)?;
+            }
         }
         left.is_finite().then_some(left)
+    }
+
+    /// How long a later stage will take, in s.
+    fn later_s(&self, later: &Prospect, here: Option<f64>) -> Option<f64> {
+        let plan = &later.plan;
+        let slots = plan.level.kind.slots();
+        let wave_s = self.wave_s.get(&slots).copied().or(here);
+        let waves = |requests: u32| f64::from(requests) / f64::from(slots);
+        let warmup = waves(plan.warmup_requests) * self.warmup_share * wave_s.unwrap_or(0.0);
+        let measuring = match later.extent {
+            Extent::Seconds(seconds) => seconds,
+            Extent::Requests(requests) => waves(requests) * wave_s?,
+        };
+        Some(warmup + measuring)
+    }
+}
+
+impl Extent {
+    fn of(plan: StagePlan, workload: &Workload) -> Self {
+        match plan.level.size {
+            StageSize::Duration { seconds } => Self::Seconds(seconds),
+            StageSize::Requests { requests } => schedule::nominal_s(plan.level, &workload.prompts)
+                .map_or(Self::Requests(requests), Self::Seconds),
+        }
     }
 }
 
@@ -137,7 +192,7 @@ fn wave_of(standing: Standing, slots: u32) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use tokdyno_domain::workload::{LoadLevel, StageKind};
+    use tokdyno_domain::workload::{Arrivals, LoadLevel, StageKind, Thousandths};
 
     use super::*;
 
@@ -188,6 +243,34 @@ mod tests {
         }
         let outlook = Outlook::new(&workload);
         assert_eq!(outlook.left_s(at(0, true, 0.0, 0.0)), Some(60.0));
+    }
+
+    #[test]
+    fn open_loops_take_as_long_as_their_schedule() {
+        let mut workload = workload();
+        let rate = Thousandths::new(4.0).expect("a rate");
+        workload.levels = vec![LoadLevel {
+            kind: StageKind::OpenLoop {
+                rate,
+                arrivals: Arrivals::Constant,
+            },
+            size: StageSize::Requests { requests: 40 },
+        }];
+        workload.repeats = 2;
+        let mut outlook = Outlook::new(&workload);
+        assert_eq!(outlook.left_s(at(0, true, 0.0, 0.0)), Some(20.0));
+        // However many are over.
+        assert_eq!(outlook.left_s(at(0, false, 1.0, 3.0)), Some(17.0));
+        outlook.finished(at(0, false, 40.0, 12.0));
+        assert_eq!(outlook.left_s(at(1, false, 0.0, 11.0)), Some(0.0));
+    }
+
+    #[test]
+    fn what_is_left_out_takes_no_time() {
+        let mut outlook = Outlook::new(&workload());
+        outlook.skipped(1);
+        let left = outlook.left_s(at(0, false, 5.0, 5.0)).expect("a time");
+        assert!((left - 5.0).abs() < 1e-9, "{left}");
     }
 
     #[test]

@@ -32,6 +32,9 @@ impl Replay {
             seq: 0,
             prompt: 0,
             sent_ns: 0,
+            intended_ns: None,
+            turn: None,
+            asked_tokens: None,
             connect_ns: None,
         };
         self.0.into_record(&sent, None)

@@ -18,6 +18,9 @@ const MAX_OTHER_BODY: usize = 64 << 10;
 const OVERSHOOT: u32 = 4;
 /// And so many more, whatever was asked for.
 const OVERSHOOT_FREE: u32 = 1000;
+/// Most bytes kept of an answer that is part of the next prompt. The chunk that goes
+/// beyond is kept whole.
+const MAX_TEXT: usize = 1 << 20;
 /// Chunks for which there is room from the start: enough for most replies, and
 /// little enough for thousands of streams.
 const ROOM: u32 = 1024;
@@ -29,6 +32,9 @@ pub(crate) struct Sent {
     pub(crate) seq: u32,
     pub(crate) prompt: u64,
     pub(crate) sent_ns: u64,
+    pub(crate) intended_ns: Option<u64>,
+    pub(crate) turn: Option<u32>,
+    pub(crate) asked_tokens: Option<u32>,
     pub(crate) connect_ns: Option<u64>,
 }
 
@@ -69,6 +75,8 @@ pub(crate) struct Reply {
     end_ns: Option<u64>,
     reusable: bool,
     failure: Option<Failure>,
+    /// The answer's text, where it is wanted.
+    text: Option<String>,
 }
 
 impl Reply {
@@ -98,7 +106,19 @@ impl Reply {
             end_ns: None,
             reusable: false,
             failure: None,
+            text: None,
         }
+    }
+
+    /// Keeps the text of the answer, up to [`MAX_TEXT`] bytes of it. It takes memory
+    /// and time for every chunk, so only conversations ask for it.
+    pub(crate) fn keep_text(&mut self) {
+        self.text.get_or_insert_default();
+    }
+
+    /// The text that was kept: content alone, no reasoning.
+    pub(crate) fn take_text(&mut self) -> String {
+        self.text.take().unwrap_or_default()
     }
 
     /// Takes the bytes of one read, all stamped `at_ns`.
@@ -231,6 +251,9 @@ impl Reply {
             seq: sent.seq,
             prompt: sent.prompt,
             sent_ns: sent.sent_ns,
+            intended_ns: sent.intended_ns,
+            turn: sent.turn,
+            asked_tokens: sent.asked_tokens,
             connect_ns: sent.connect_ns,
             headers_ns: self.headers_ns,
             ttft_ns: self.ttft_ns,
@@ -343,6 +366,11 @@ impl Reply {
         }
         if meaning.answer && self.first_answer_ns.is_none() {
             self.first_answer_ns = Some(at_ns);
+        }
+        if let Some(kept) = &mut self.text
+            && kept.len() < MAX_TEXT
+        {
+            kept.push_str(&chunk::content(data));
         }
         match meaning.tokens {
             Some(tokens) if self.counted => self.tokens.push(tokens),
@@ -521,6 +549,9 @@ mod tests {
         seq: 2,
         prompt: 3,
         sent_ns: 4,
+        intended_ns: None,
+        turn: None,
+        asked_tokens: None,
         connect_ns: None,
     };
     const HEAD: &str =
@@ -659,6 +690,41 @@ mod tests {
         ]);
         assert_eq!(record.ttft_ns, Some(2_000_000));
         assert_eq!(record.first_answer_ns, Some(3_000_000));
+    }
+
+    #[test]
+    fn the_text_is_kept_where_it_is_wanted() {
+        let body = concat!(
+            "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{\"reasoning_content\":\"hm\"}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{\"content\":\"a \\\"b\\\"\"}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{\"content\":null}}]}\n\n",
+            "data: {\"choices\":[{\"delta\":{\"content\":\"\\n\\u00e9\"},\"finish_reason\":\"stop\"}]}\n\n",
+            "data: [DONE]\n\n",
+        );
+        let text = |keep: bool| {
+            let mut reply = Reply::new(256);
+            if keep {
+                reply.keep_text();
+            }
+            reply.on_bytes(HEAD.as_bytes(), 1);
+            reply.on_bytes(body.as_bytes(), 2);
+            reply.take_text()
+        };
+        assert_eq!(text(true), "a \"b\"\né");
+        assert_eq!(text(false), "");
+        // A server that writes without end fills no memory.
+        let mut reply = Reply::new(256);
+        reply.keep_text();
+        reply.on_bytes(HEAD.as_bytes(), 1);
+        let long = format!(
+            "data: {{\"choices\":[{{\"text\":\"{}\"}}]}}\n\n",
+            "x".repeat(MAX_TEXT - 1)
+        );
+        for _ in 0..4 {
+            reply.on_bytes(long.as_bytes(), 2);
+        }
+        assert_eq!(reply.take_text().len(), 2 * (MAX_TEXT - 1));
     }
 
     #[test]

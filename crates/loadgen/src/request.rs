@@ -1,9 +1,11 @@
 //! The bytes of a request.
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 use tokdyno_domain::{
     endpoint::EndpointUrl,
     meter::ApiKey,
+    prompts::Prompt,
     workload::{Api, Workload},
 };
 use url::Url;
@@ -82,6 +84,8 @@ pub(crate) struct Template {
     api: Api,
     model: String,
     temperature: f64,
+    thinking: Option<bool>,
+    extra_body: Map<String, Value>,
     pub(crate) extras: Extras,
 }
 
@@ -103,19 +107,37 @@ impl Template {
             api: workload.api,
             model: model.to_owned(),
             temperature: workload.temperature,
+            thinking: workload.thinking,
+            extra_body: workload.extra_body.clone(),
             extras,
         }
     }
 
     /// A whole request.
-    pub(crate) fn request(&self, prompt: &str, max_tokens: u32) -> Vec<u8> {
+    pub(crate) fn request(&self, prompt: &Prompt, max_tokens: u32) -> Vec<u8> {
+        let (text, messages) = match (self.api, prompt) {
+            (Api::Completions, Prompt::Text(text)) => (Some(text.as_str()), None),
+            // Workloads with chats over this route are refused before.
+            (Api::Completions, Prompt::Chat(_)) => (Some(""), None),
+            (Api::Chat, Prompt::Text(text)) => {
+                let message = Message {
+                    role: "user",
+                    content: text,
+                };
+                (None, Some(vec![message]))
+            }
+            (Api::Chat, Prompt::Chat(chat)) => {
+                let messages = chat.iter().map(|message| Message {
+                    role: &message.role,
+                    content: &message.content,
+                });
+                (None, Some(messages.collect()))
+            }
+        };
         let body = Body {
             model: &self.model,
-            prompt: (self.api == Api::Completions).then_some(prompt),
-            messages: (self.api == Api::Chat).then_some([Message {
-                role: "user",
-                content: prompt,
-            }]),
+            prompt: text,
+            messages,
             max_tokens,
             temperature: self.temperature,
             ignore_eos: self.extras.ignore_eos.then_some(true),
@@ -124,6 +146,11 @@ impl Template {
                 include_usage: true,
                 continuous_usage_stats: self.extras.running_usage.then_some(true),
             }),
+            chat_template_kwargs: self.thinking.map(|thinking| Thinking {
+                thinking,
+                enable_thinking: thinking,
+            }),
+            extra: &self.extra_body,
         };
         // Plain strings and numbers cannot fail to serialise.
         let body = serde_json::to_vec(&body).unwrap_or_default();
@@ -140,6 +167,15 @@ impl Template {
 pub(crate) fn get(route: &Url, key: Option<&ApiKey>) -> Vec<u8> {
     format!(
         "GET {}Accept: application/json\r\n\r\n",
+        common_head(route, key)
+    )
+    .into_bytes()
+}
+
+/// A whole POST request without a body.
+pub(crate) fn post_nothing(route: &Url, key: Option<&ApiKey>) -> Vec<u8> {
+    format!(
+        "POST {}Accept: application/json\r\nContent-Length: 0\r\n\r\n",
         common_head(route, key)
     )
     .into_bytes()
@@ -168,7 +204,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    messages: Option<[Message<'a>; 1]>,
+    messages: Option<Vec<Message<'a>>>,
     max_tokens: u32,
     temperature: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -176,11 +212,22 @@ struct Body<'a> {
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chat_template_kwargs: Option<Thinking>,
+    #[serde(flatten)]
+    extra: &'a Map<String, Value>,
+}
+
+/// Models' templates know the switch by one of two names.
+#[derive(Serialize)]
+struct Thinking {
+    thinking: bool,
+    enable_thinking: bool,
 }
 
 #[derive(Serialize)]
 struct Message<'a> {
-    role: &'static str,
+    role: &'a str,
     content: &'a str,
 }
 
@@ -198,7 +245,9 @@ mod tests {
     use super::*;
 
     fn body(template: &Template) -> serde_json::Value {
-        let request = String::from_utf8(template.request("hi \"you\"", 7)).expect("text");
+        let request =
+            String::from_utf8(template.request(&Prompt::Text("hi \"you\"".to_owned()), 7))
+                .expect("text");
         let (head, body) = request.split_once("\r\n\r\n").expect("a head");
         assert!(
             head.contains(&format!("Content-Length: {}", body.len())),
@@ -216,7 +265,8 @@ mod tests {
         let extras = Extras::wanted(&workload);
         let key = ApiKey::new("sk-1");
         let template = Template::new(&endpoint, key.as_ref(), &workload, "m", extras);
-        let head = String::from_utf8(template.request("x", 1)).expect("text");
+        let head =
+            String::from_utf8(template.request(&Prompt::Text("x".to_owned()), 1)).expect("text");
         assert!(
             head.starts_with("POST /team/v1/completions HTTP/1.1\r\nHost: gw:9\r\n"),
             "{head}"
@@ -245,7 +295,7 @@ mod tests {
             })
         );
         assert!(
-            !String::from_utf8(template.request("x", 1))
+            !String::from_utf8(template.request(&Prompt::Text("x".to_owned()), 1))
                 .expect("text")
                 .contains("Authorization")
         );

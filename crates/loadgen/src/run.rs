@@ -1,5 +1,7 @@
 //! A whole run: from the specification to the outcome.
 
+mod stage;
+
 use std::{
     cell::{OnceCell, RefCell},
     io::Write,
@@ -10,16 +12,18 @@ use std::{
 
 use tokdyno_domain::{
     meter::{METER_SCHEMA, MeterEvent, MeterEventKind, MeterOutcome, MeterSpec},
-    metrics::{StageAsked, Traced, stage_figures},
-    workload::{StagePlan, StageSize, WorkloadError, limits},
+    prompts::Fit,
+    workload::WorkloadError,
 };
 use tokio::task::LocalSet;
 
+use self::stage::Stages;
 use crate::{
     cancel::CancelFlag,
     connection::Target,
     events::{self, Calls, Emitter, Lines, Outlet, SpoolError},
-    load::{self, LoadPlan, Shared, Slots, Until},
+    fit,
+    load::{Shared, Slots},
     machine, preflight,
     progress::Outlook,
     request::{self, Extras, Template},
@@ -82,7 +86,7 @@ pub fn check(spec: &MeterSpec) -> Result<(), SpecError> {
         .workload
         .levels
         .iter()
-        .map(|level| level.kind.concurrency())
+        .map(|level| level.kind.slots())
         .max();
     machine::make_room_for(most.unwrap_or(1)).map_err(SpecError::Files)
 }
@@ -188,21 +192,11 @@ async fn measure(spec: &MeterSpec, cancel: CancelFlag, emitter: &Emitter) -> Met
         prepared = prepare(spec, &stop, emitter) => prepared,
         () = cancel.cancelled() => return MeterOutcome::Cancelled,
     };
-    let (shared, mut slots) = match prepared {
-        Ok(prepared) => prepared,
-        Err(_) if cancel.is_cancelled() => return MeterOutcome::Cancelled,
-        Err(reason) => return MeterOutcome::Failed { reason },
-    };
-    for stage in spec.workload.plan() {
-        let ended = run_stage(spec, &shared, &stage, &mut slots).await;
-        if let Some(reason) = shared.hopeless.get().cloned().or(ended) {
-            return MeterOutcome::Failed { reason };
-        }
-        if stop.is_cancelled() {
-            return MeterOutcome::Cancelled;
-        }
+    match prepared {
+        Ok((shared, slots)) => Stages::new(spec, shared, cancel, slots).run().await,
+        Err(_) if cancel.is_cancelled() => MeterOutcome::Cancelled,
+        Err(reason) => MeterOutcome::Failed { reason },
     }
-    MeterOutcome::Complete
 }
 
 /// All that comes before the first stage, and the event that says so.
@@ -229,6 +223,7 @@ async fn prepare(
         template,
         key: spec.api_key.clone(),
         prompts: workload.prompts.clone(),
+        fit: Fit::default(),
         seed: workload.seed,
         idle,
         emitter: emitter.clone(),
@@ -240,6 +235,7 @@ async fn prepare(
     };
     let mut connection = None;
     let dropped_fields = preflight::find_variant(spec, &mut shared, &mut connection).await?;
+    shared.fit = fit::find(spec, &shared, &mut connection).await?;
     emitter.emit(MeterEventKind::Started {
         meter_version: env!("CARGO_PKG_VERSION").to_owned(),
         client: machine::client_info(),
@@ -248,111 +244,4 @@ async fn prepare(
         dropped_fields,
     });
     Ok((Rc::new(shared), vec![connection]))
-}
-
-/// Runs a stage. Gives a sentence if the run cannot go on.
-async fn run_stage(
-    spec: &MeterSpec,
-    shared: &Rc<Shared>,
-    stage: &StagePlan,
-    slots: &mut Slots,
-) -> Option<String> {
-    let emitter = &shared.emitter;
-    let workload = &spec.workload;
-    emitter.emit(MeterEventKind::StageStarted { stage: *stage });
-    let concurrency = stage.level.kind.concurrency();
-    let mut failure = None;
-    if stage.warmup_requests > 0 {
-        let plan = LoadPlan {
-            stage: stage.index,
-            warming: true,
-            concurrency,
-            until: Until::Requests(stage.warmup_requests),
-            first_prompt: stage.first_warmup_prompt,
-            max_tokens: workload.warmup_output_tokens,
-        };
-        let warmed = load::run(shared, plan, slots).await;
-        failure = all_failed(&warmed, spec);
-    }
-    let mut requests = Vec::new();
-    if failure.is_none() && !shared.stop.is_cancelled() {
-        let plan = LoadPlan {
-            stage: stage.index,
-            warming: false,
-            concurrency,
-            until: match stage.level.size {
-                StageSize::Requests { requests } => Until::Requests(requests),
-                StageSize::Duration { seconds } => Until::Seconds(seconds),
-            },
-            first_prompt: stage.first_prompt,
-            max_tokens: workload.output_tokens,
-        };
-        requests = load::run(shared, plan, slots).await;
-    }
-    let any_cancelled = requests.iter().any(|(record, _)| record.is_cancelled());
-    let asked = StageAsked {
-        kind: stage.level.kind,
-        output_tokens: workload.output_tokens,
-        exact_length: workload.ignore_eos,
-        complete: failure.is_none()
-            && is_complete(
-                stage.level.size,
-                requests.len(),
-                any_cancelled,
-                shared.stop.is_cancelled(),
-            ),
-    };
-    emitter.emit(MeterEventKind::StageFinished {
-        stage: stage.index,
-        figures: Box::new(stage_figures(&asked, &requests)),
-    });
-    failure
-}
-
-/// Did the stage run to its end? A stop that comes after the last request of a
-/// stage takes nothing away from it. A stage bounded by time that ran into the
-/// bound of requests ended before its time.
-fn is_complete(size: StageSize, sent: usize, any_cancelled: bool, stopped: bool) -> bool {
-    match size {
-        StageSize::Requests { requests } => sent == requests as usize && !any_cancelled,
-        StageSize::Duration { .. } => !stopped && sent < limits::REQUESTS as usize,
-    }
-}
-
-/// The first failure's sentence, if no warm-up request succeeded.
-fn all_failed(warmed: &[Traced], spec: &MeterSpec) -> Option<String> {
-    if warmed
-        .iter()
-        .any(|(record, _)| record.is_success() || record.is_cancelled())
-    {
-        return None;
-    }
-    let (first, _) = warmed.iter().min_by_key(|(record, _)| record.seq)?;
-    let failure = first.failure.as_ref()?;
-    Some(format!(
-        "All {} warm-up requests failed. {}",
-        warmed.len(),
-        preflight::explain(failure, spec)
-    ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_ends_before_its_time_is_partial() {
-        let most = limits::REQUESTS as usize;
-        let timed = StageSize::Duration { seconds: 60.0 };
-        assert!(is_complete(timed, 3, false, false));
-        assert!(!is_complete(timed, 3, true, true));
-        // The bound of requests came before the end of the time.
-        assert!(!is_complete(timed, most, false, false));
-        let counted = StageSize::Requests {
-            requests: limits::REQUESTS,
-        };
-        assert!(is_complete(counted, most, false, true));
-        assert!(!is_complete(counted, most - 1, false, false));
-        assert!(!is_complete(counted, most, true, true));
-    }
 }

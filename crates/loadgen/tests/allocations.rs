@@ -16,7 +16,7 @@ use std::{
 
 use tokdyno_domain::{
     endpoint::TlsTrust,
-    meter::{METER_SCHEMA, MeterEvent, MeterEventKind, MeterOutcome, MeterSpec},
+    meter::{Certify, METER_SCHEMA, MeterEvent, MeterEventKind, MeterOutcome, MeterSpec},
     workload::{Api, LoadLevel, StageKind, StageSize, Workload},
 };
 use tokdyno_loadgen::{CancelFlag, Replay, run_blocking};
@@ -163,6 +163,7 @@ fn taken_for(address: std::net::SocketAddr, tokens: u32) -> u64 {
         tls: TlsTrust::System,
         api_key: None,
         workload,
+        certify: Certify::Off,
         spool: None,
     };
     let before = ALLOCATIONS.load(Ordering::Relaxed);

@@ -59,6 +59,9 @@ fn figures(
         output_tokens: total,
         exact_length: true,
         complete: true,
+        prompt_tokens: None,
+        goodput: None,
+        cold_prompts: true,
     };
     stage_figures(&asked, &[traced])
 }

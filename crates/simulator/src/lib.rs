@@ -29,6 +29,7 @@ mod nvidia_smi;
 mod openai;
 pub mod options;
 pub mod pacer;
+mod prefix_cache;
 mod resolved;
 mod routes;
 mod server;

@@ -1,8 +1,6 @@
 //! One request: who may ask, what is asked, and the reply.
 
 use std::{
-    collections::HashSet,
-    hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU8, AtomicU64, Ordering},
@@ -22,6 +20,7 @@ use crate::{
     noise::{mix, uniform},
     openai::{self, Body, Encoder, Shape},
     pacer::{Job, Ns, Ticket},
+    prefix_cache::PrefixCache,
     sink::{Mishap, Sink, StreamEnd, StreamSink},
     truth::{Clock, Trace},
 };
@@ -32,8 +31,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(600);
 const HEALTH_WAIT: Duration = Duration::from_secs(20);
 /// Extra time to the first token under `slow-first-token`.
 const SLOW_NS: f64 = 5e9;
-/// Prompts remembered as cached.
-const CACHED_PROMPTS: usize = 100_000;
 /// Tokens of a chat answer for which no limit was sent. Invented.
 const UNLIMITED: u32 = 1024;
 /// Share of requests without `ignore_eos` that stop early. Invented.
@@ -66,7 +63,7 @@ pub(crate) struct State {
     pub(crate) clock: Clock,
     phase: AtomicU8,
     next_ticket: AtomicU64,
-    cached: Mutex<HashSet<u64>>,
+    cached: Mutex<PrefixCache>,
 }
 
 /// What to do with the connection.
@@ -146,21 +143,10 @@ impl State {
         if !self.config.prefix_cache {
             return 0;
         }
-        let mut hasher = DefaultHasher::new();
-        prompt.hash(&mut hasher);
-        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
-        if cached.len() >= CACHED_PROMPTS {
-            cached.clear();
-        }
-        if cached.insert(hasher.finish()) {
-            return 0;
-        }
-        let all_but_one = tokens.saturating_sub(1);
-        match self.config.engine {
-            // Whole blocks of 16.
-            Engine::Vllm => all_but_one / 16 * 16,
-            Engine::Sglang => all_but_one,
-        }
+        self.cached
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .look_up(prompt, tokens, self.config.engine)
     }
 
     fn flush(&self) {

@@ -72,6 +72,8 @@ pub(crate) struct Stats {
     pub(crate) prompt_tokens: u64,
     pub(crate) cached_tokens: u64,
     pub(crate) generated: u64,
+    /// Of finished requests alone: SGLang counts no others.
+    generated_by_finished: u64,
     finished: [u64; 3],
     drafts: u64,
     drafted: u64,
@@ -103,6 +105,7 @@ impl Stats {
             prompt_tokens: 0,
             cached_tokens: 0,
             generated: 0,
+            generated_by_finished: 0,
             finished: [0; 3],
             drafts: 0,
             drafted: 0,
@@ -164,6 +167,7 @@ impl Stats {
 
     pub(crate) fn finish(&mut self, request: Finished, verify_steps: u64) {
         self.verify_steps += verify_steps;
+        self.generated_by_finished += u64::from(request.tokens);
         if let Some(at) = REASONS.iter().position(|reason| *reason == request.reason)
             && let Some(count) = self.finished.get_mut(at)
         {
@@ -251,11 +255,16 @@ impl Stats {
         put("num_requests_waiting", "gauge", "", self.waiting.into());
         let used = self.used_share();
         put("kv_cache_usage_perc", "gauge", "", used);
+        let looked_up = if config.prefix_cache {
+            self.prompt_tokens
+        } else {
+            0
+        };
         put(
             "prefix_cache_queries_total",
             "counter",
             "",
-            self.prompt_tokens as f64,
+            looked_up as f64,
         );
         put(
             "prefix_cache_hits_total",
@@ -357,8 +366,10 @@ impl Stats {
             counter("spec_verify_calls_total", &engine, self.verify_steps);
         }
         counter("prompt_tokens_total", &streaming, self.prompt_tokens);
-        counter("generation_tokens_total", &streaming, self.generated);
-        counter("num_requests_total", &engine, self.finished.iter().sum());
+        let generated = self.generated_by_finished;
+        counter("generation_tokens_total", &streaming, generated);
+        counter("num_requests_total", &streaming, self.finished.iter().sum());
+        counter("num_retracted_requests_total", &scheduler, 0);
         let cached = format!("{engine},cache_source=\"device\"");
         counter("cached_tokens_total", &cached, self.cached_tokens);
         self.latencies("sglang:", &streaming, out);
@@ -393,9 +404,109 @@ fn put(out: &mut String, name: &str, kind: &str, labels: &str, value: f64) {
 mod tests {
     use super::*;
     use crate::{
-        config::tests::sglang,
+        config::tests::{sglang, vllm},
         pacer::{Job, Pacer, Ticket},
     };
+
+    /// The value of a sample; its labels do not matter.
+    fn value(text: &str, name: &str) -> f64 {
+        text.lines()
+            .find(|line| line.split('{').next() == Some(name))
+            .and_then(|line| line.rsplit(' ').next()?.parse().ok())
+            .unwrap_or_else(|| panic!("no {name} in {text}"))
+    }
+
+    /// One request of 256 tokens, from the first to the last step.
+    fn one_request(config: &SimConfig) -> Stats {
+        let (mut pacer, mut stats) = (Pacer::new(config), Stats::new(config));
+        let job = Job {
+            prefill_tokens: 19,
+            tokens: 256,
+            delay_ns: 0,
+        };
+        pacer.submit(Ticket(0), 0, job);
+        let (mut emissions, mut verified) = (Vec::new(), 0);
+        while pacer.next_deadline().is_some() {
+            emissions.clear();
+            pacer.advance(&mut emissions);
+            verified += emissions.iter().filter(|one| one.verify.is_some()).count() as u64;
+            stats.step(&emissions, 1);
+        }
+        let finished = Finished {
+            received: 0,
+            first: 1,
+            last: 2,
+            tokens: 256,
+            reason: "length",
+        };
+        stats.finish(finished, verified);
+        stats
+    }
+
+    #[test]
+    fn sglang_counts_tokens_and_verify_steps_of_finished_requests() {
+        let config = sglang(&[
+            "--speculative-algorithm",
+            "EAGLE3",
+            "--speculative-draft-model-path",
+            "AQ-MedAI/x",
+        ]);
+        let text = one_request(&config).prometheus(&config);
+        assert_eq!(value(&text, "sglang:generation_tokens_total"), 256.0);
+        assert_eq!(value(&text, "sglang:spec_verify_calls_total"), 152.0);
+        assert_eq!(value(&text, "sglang:num_requests_total"), 1.0);
+        assert_eq!(value(&text, "sglang:num_retracted_requests_total"), 0.0);
+        // Under way, nothing is counted yet.
+        let mut stats = Stats::new(&config);
+        let mut pacer = Pacer::new(&config);
+        let job = Job {
+            prefill_tokens: 19,
+            tokens: 256,
+            delay_ns: 0,
+        };
+        pacer.submit(Ticket(0), 0, job);
+        let mut emissions = Vec::new();
+        while emissions.is_empty() {
+            pacer.advance(&mut emissions);
+        }
+        stats.step(&emissions, 1);
+        let text = stats.prometheus(&config);
+        assert_eq!(value(&text, "sglang:generation_tokens_total"), 0.0);
+    }
+
+    #[test]
+    fn vllm_counts_drafts_by_place() {
+        let config = vllm(&[
+            "--speculative-config",
+            r#"{"method":"eagle3","model":"d","num_speculative_tokens":3}"#,
+        ]);
+        let text = one_request(&config).prometheus(&config);
+        let drafts = value(&text, "vllm:spec_decode_num_drafts_total");
+        assert_eq!(drafts, 175.0);
+        assert_eq!(
+            value(&text, "vllm:spec_decode_num_draft_tokens_total"),
+            3.0 * drafts
+        );
+        let places: f64 = text
+            .lines()
+            .filter(|line| line.starts_with("vllm:spec_decode_num_accepted_tokens_per_pos_total{"))
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+            .sum();
+        assert_eq!(
+            places,
+            value(&text, "vllm:spec_decode_num_accepted_tokens_total")
+        );
+    }
+
+    #[test]
+    fn what_is_not_looked_up_is_not_counted() {
+        let config = vllm(&["--no-enable-prefix-caching"]);
+        let mut stats = Stats::new(&config);
+        stats.prompt_tokens = 19;
+        let text = stats.prometheus(&config);
+        assert_eq!(value(&text, "vllm:prefix_cache_queries_total"), 0.0);
+        assert_eq!(value(&text, "vllm:prompt_tokens_total"), 19.0);
+    }
 
     #[test]
     fn the_accept_rate_follows_the_versions_definition() {

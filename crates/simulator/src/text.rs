@@ -30,7 +30,7 @@ pub(crate) fn count_tokens(prompt: &str) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use tokdyno_domain::prompts::{FOUNDING, PromptSet};
+    use tokdyno_domain::prompts::{FOUNDING, Fit, Prompt, PromptSet};
 
     use super::*;
 
@@ -40,7 +40,12 @@ mod tests {
             assert!((18..=20).contains(&count_tokens(prompt)), "{prompt}");
         }
         let varied: Vec<u32> = (0..200)
-            .map(|index| count_tokens(&PromptSet::Varied.prompt(1, index)))
+            .filter_map(
+                |index| match PromptSet::Varied.prompt(1, index, &Fit::default()) {
+                    Prompt::Text(text) => Some(count_tokens(&text)),
+                    Prompt::Chat(_) => None,
+                },
+            )
             .collect();
         let mean = f64::from(varied.iter().sum::<u32>()) / 200.0;
         assert!((15.0..32.0).contains(&mean), "{mean}");

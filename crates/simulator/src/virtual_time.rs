@@ -55,6 +55,9 @@ impl ClosedLoop {
             output_tokens: self.output_tokens,
             exact_length: true,
             complete: true,
+            prompt_tokens: None,
+            goodput: None,
+            cold_prompts: true,
         }
     }
 }
@@ -134,6 +137,9 @@ fn record(plan: &ClosedLoop, ticket: Ticket, flight: Flight) -> Traced {
         seq: u32::try_from(ticket.0).unwrap_or(u32::MAX),
         prompt: ticket.0,
         sent_ns: flight.sent,
+        intended_ns: None,
+        turn: None,
+        asked_tokens: None,
         connect_ns: None,
         headers_ns: Some(0),
         ttft_ns: first,

@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use tokdyno_domain::{
+    conditions::StageConditions,
+    engine::EngineKind,
+    histogram::StageHistograms,
     meter::{ClientInfo, MeterEvent, MeterEventKind, MeterOutcome, RequestEvent},
-    metrics::{METRIC_VERSION, StageAsked, StageFigures, stage_figures},
+    metrics::{METRIC_VERSION, StageFigures, StageFlag, whole_stage},
     result_file::{RESULT_SCHEMA, ResultEndpoint, ResultFile, ResultStage, TOOL},
     timestamp::Timestamp,
     workload::{StagePlan, Workload},
@@ -21,6 +25,8 @@ pub(crate) struct Collected {
     model: Option<String>,
     dropped_fields: Vec<String>,
     stages: Vec<Stage>,
+    skipped: Vec<u32>,
+    outcome: Option<MeterOutcome>,
 }
 
 #[derive(Debug)]
@@ -28,20 +34,45 @@ struct Stage {
     plan: StagePlan,
     requests: Vec<RequestEvent>,
     figures: Option<StageFigures>,
+    conditions: StageConditions,
 }
 
 /// What belongs into a result beside what the meter said.
-pub(crate) struct Circumstances<'a> {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Circumstances {
     /// Base address.
     pub(crate) url: String,
-    /// Who was measured.
-    pub(crate) subject: &'a Subject,
+    /// Which engine, if it could be told.
+    pub(crate) engine: Option<EngineKind>,
+    /// Its version.
+    pub(crate) engine_version: Option<String>,
+    /// Its settings, secrets masked.
+    pub(crate) settings: BTreeMap<String, String>,
+    /// It said that it is the stand-in.
+    pub(crate) simulated: bool,
     /// What was sent.
     pub(crate) workload: Workload,
     /// What the configuration is called.
     pub(crate) configuration: Option<String>,
     /// The hardware in words.
     pub(crate) hardware: Option<String>,
+}
+
+impl Circumstances {
+    /// Of measuring this subject at this address.
+    pub(crate) fn new(url: String, subject: &Subject, workload: Workload) -> Self {
+        let info = subject.info.as_ref();
+        Self {
+            url,
+            engine: subject.engine(),
+            engine_version: info.and_then(|info| info.version.clone()),
+            settings: info.map_or_else(BTreeMap::new, |info| info.settings.clone()),
+            simulated: info.is_some_and(|info| info.simulated),
+            workload,
+            configuration: None,
+            hardware: None,
+        }
+    }
 }
 
 impl Collected {
@@ -64,18 +95,26 @@ impl Collected {
                 plan: stage,
                 requests: Vec::new(),
                 figures: None,
+                conditions: StageConditions::default(),
             }),
             MeterEventKind::Request(request) => {
                 if let Some(stage) = self.stage(request.record.stage) {
                     stage.requests.push(*request);
                 }
             }
-            MeterEventKind::StageFinished { stage, figures } => {
+            MeterEventKind::StageFinished {
+                stage,
+                figures,
+                conditions,
+            } => {
                 if let Some(stage) = self.stage(stage) {
                     stage.figures = Some(*figures);
+                    stage.conditions = *conditions;
                 }
             }
-            MeterEventKind::Progress(_) | MeterEventKind::Finished { .. } => {}
+            MeterEventKind::StageSkipped { stage, .. } => self.skipped.push(stage),
+            MeterEventKind::Finished { outcome } => self.outcome = Some(outcome),
+            MeterEventKind::Progress(_) => {}
         }
     }
 
@@ -84,13 +123,17 @@ impl Collected {
         &self.dropped_fields
     }
 
+    /// How the meter said that it ended, if it came to that.
+    pub(crate) const fn outcome(&self) -> Option<&MeterOutcome> {
+        self.outcome.as_ref()
+    }
+
     /// The result of what was measured. A stage without a single request is left
     /// out: there is nothing to say of it.
-    pub(crate) fn result(self, outcome: MeterOutcome, around: Circumstances<'_>) -> ResultFile {
-        let info = around.subject.info.as_ref();
+    pub(crate) fn result(self, outcome: MeterOutcome, around: Circumstances) -> ResultFile {
         let workload = around.workload;
         let mut stages: Vec<ResultStage> = Vec::new();
-        let mut simulated = info.is_some_and(|info| info.simulated);
+        let mut simulated = around.simulated;
         for stage in self.stages {
             simulated |= stage
                 .requests
@@ -112,15 +155,16 @@ impl Collected {
             endpoint: ResultEndpoint {
                 url: around.url,
                 model: self.model.unwrap_or_default(),
-                engine: around.subject.engine(),
-                engine_version: info.and_then(|info| info.version.clone()),
-                settings: info.map_or_else(BTreeMap::new, |info| info.settings.clone()),
+                engine: around.engine,
+                engine_version: around.engine_version,
+                settings: around.settings,
                 simulated,
             },
             client: self.client,
             workload,
             outcome,
             stages,
+            skipped: self.skipped,
         }
     }
 
@@ -139,146 +183,25 @@ fn finished(mut stage: Stage, workload: &Workload) -> ResultStage {
     let kind = plan.level.kind;
     let figures = stage.figures.unwrap_or_else(|| {
         // The stage was cut off before its figures came.
-        let asked = StageAsked {
-            kind,
-            output_tokens: workload.output_tokens,
-            exact_length: workload.ignore_eos,
-            complete: false,
-        };
         let traced: Vec<_> = stage
             .requests
             .iter()
             .map(|request| (request.record.clone(), request.trace.clone()))
             .collect();
-        stage_figures(&asked, &traced)
+        whole_stage(workload, kind, false, &traced, &stage.conditions)
     });
-    let partial = figures
-        .flags
-        .contains(&tokdyno_domain::metrics::StageFlag::Partial);
+    let partial = figures.flags.contains(&StageFlag::Partial);
     ResultStage {
         index: plan.index,
-        kind: kind.into(),
-        concurrency: kind.concurrency(),
+        kind,
         repeat: plan.repeat,
         complete: !partial,
         figures,
+        conditions: stage.conditions,
+        histograms: StageHistograms::of_events(&stage.requests),
         records: stage.requests,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use tokdyno_domain::{
-        record::{Failure, FailureKind, RequestRecord, TokenCount},
-        workload::{LoadLevel, StageKind, StageSize},
-    };
-
-    use super::*;
-
-    /// The first moment of 2026, in microseconds.
-    const NEW_YEAR: i64 = 1_767_225_600_000_000;
-
-    fn record(stage: u32, seq: u32, failure: Option<Failure>) -> RequestRecord {
-        RequestRecord {
-            stage,
-            seq,
-            prompt: u64::from(seq),
-            sent_ns: u64::from(seq) * 3_000_000_000,
-            connect_ns: None,
-            headers_ns: Some(1),
-            ttft_ns: failure.is_none().then_some(20_000_000),
-            first_answer_ns: None,
-            e2el_ns: failure.is_none().then_some(2_844_000_000),
-            end_ns: 2_845_000_000,
-            prompt_tokens: Some(18),
-            completion_tokens: failure.is_none().then_some(256),
-            first_chunk_tokens: failure.is_none().then_some(1),
-            cached_tokens: None,
-            reasoning_tokens: None,
-            chunks: 256,
-            coalesced_chunks: 0,
-            counted_by: TokenCount::Usage,
-            done_seen: true,
-            finish_reason: Some("length".to_owned()),
-            simulated: seq == 0,
-            failure,
-        }
-    }
-
-    fn workload() -> Workload {
-        let level = |kind| LoadLevel {
-            kind,
-            size: StageSize::Requests { requests: 2 },
-        };
-        Workload::with_levels(
-            "two",
-            vec![
-                level(StageKind::SingleStream),
-                level(StageKind::ClosedLoop { concurrency: 2 }),
-            ],
-        )
-    }
-
-    fn collected(events: Vec<MeterEventKind>) -> Collected {
-        let mut collected = Collected::default();
-        for (seq, kind) in (1_i64..).zip(events) {
-            collected.take(MeterEvent {
-                seq: seq.unsigned_abs(),
-                at: Timestamp(NEW_YEAR + seq * 1_000_000),
-                kind,
-            });
-        }
-        collected
-    }
-
-    fn request(stage: u32, seq: u32, failure: Option<Failure>) -> MeterEventKind {
-        MeterEventKind::Request(Box::new(RequestEvent {
-            record: record(stage, seq, failure),
-            trace: None,
-        }))
-    }
-
-    #[test]
-    fn a_cancelled_measurement_keeps_what_there_is_and_reads_back() {
-        let plan = workload().plan();
-        let cancelled = Failure {
-            kind: FailureKind::Cancelled,
-            message: "Stopped.".to_owned(),
-            http_status: None,
-        };
-        let collected = collected(vec![
-            MeterEventKind::StageStarted { stage: plan[0] },
-            // Out of order, as they come when several are in flight.
-            request(0, 1, Some(cancelled)),
-            request(0, 0, None),
-            MeterEventKind::StageStarted { stage: plan[1] },
-        ]);
-        let subject = Subject {
-            info: None,
-            notes: Vec::new(),
-        };
-        let around = Circumstances {
-            url: "http://127.0.0.1:1".to_owned(),
-            subject: &subject,
-            workload: workload(),
-            configuration: Some("tuned".to_owned()),
-            hardware: None,
-        };
-        let result = collected.result(MeterOutcome::Cancelled, around);
-        assert_eq!(result.stages.len(), 1, "the second stage has no request");
-        let stage = &result.stages[0];
-        assert!(!stage.complete);
-        assert_eq!((stage.figures.completed, stage.figures.cancelled), (1, 1));
-        assert_eq!(stage.records[0].record.seq, 0);
-        assert!(result.endpoint.simulated, "a reply carried the marker");
-        assert_eq!(
-            (result.started_at.0, result.finished_at.0),
-            (NEW_YEAR + 1_000_000, NEW_YEAR + 4_000_000)
-        );
-
-        let bytes = serde_json::to_vec(&result).expect("serialises");
-        let read = ResultFile::parse(&bytes).expect("our own file is importable");
-        assert_eq!(read.stages.len(), 1);
-        assert_eq!(read.configuration.as_deref(), Some("tuned"));
-    }
-}
+mod tests;

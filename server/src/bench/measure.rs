@@ -10,21 +10,22 @@ use tokio::signal::unix::{SignalKind, signal};
 const INTERRUPTED: i32 = 130;
 
 /// Measures, and hands each event to `take` on the calling thread. The first
-/// Ctrl-C stops in order, the second ends the program.
+/// Ctrl-C stops in order, which `say` is told, the second ends the program.
 ///
 /// # Errors
 /// [`SpecError`], before anything is sent.
 pub(crate) fn measure(
     spec: MeterSpec,
+    say: impl Fn(&str) + Send + 'static,
     mut take: impl FnMut(MeterEvent),
 ) -> Result<MeterOutcome, SpecError> {
     let cancel = CancelFlag::new();
-    stop_on_signal(cancel.clone());
+    stop_on_signal(cancel.clone(), say);
     run_blocking(spec, &cancel, &mut take)
 }
 
 /// Returns once signals are listened for, so that an early Ctrl-C is not lost.
-fn stop_on_signal(cancel: CancelFlag) {
+fn stop_on_signal(cancel: CancelFlag, say: impl Fn(&str) + Send + 'static) {
     let (listening, is_listening) = mpsc::channel::<()>();
     let spawned = thread::Builder::new()
         .name("signals".to_owned())
@@ -48,7 +49,7 @@ fn stop_on_signal(cancel: CancelFlag) {
                     _ = terminate.recv() => {}
                 }
                 cancel.cancel();
-                eprintln!("Stopping; what is finished is kept. Ctrl-C again ends at once.");
+                say("Stopping; what is finished is kept. Ctrl-C again ends at once.");
                 tokio::select! {
                     _ = interrupt.recv() => {}
                     _ = terminate.recv() => {}

@@ -1,5 +1,7 @@
-//! What is seen while it runs: a line that moves on a terminal, a line per stage
+//! What is seen while it runs: a block that moves on a terminal, a line per stage
 //! elsewhere. On standard error, so that results can be piped.
+
+mod latency;
 
 use std::io::IsTerminal;
 
@@ -8,70 +10,144 @@ use tokdyno_domain::{
     meter::{MeterEventKind, Phase, Progress},
     metrics::StageFigures,
     text,
-    workload::StagePlan,
+    workload::{StagePlan, StageSize},
 };
+
+use self::latency::Latencies;
+
+/// Characters of the bar of requests.
+const BAR: usize = 24;
 
 /// Shows how far it is.
 pub(crate) struct Display {
+    /// None: lines alone.
     bar: Option<ProgressBar>,
-    stages: u32,
-    current: Option<StagePlan>,
+    plan: Vec<StagePlan>,
+    latencies: Latencies,
+    /// When the present stage began to measure, in seconds of the meter.
+    measuring_since: Option<f64>,
 }
 
 impl Display {
-    /// For standard error, whatever that is.
-    pub(crate) fn new() -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
+    /// For standard error: live if that is a terminal and `live` is wanted.
+    pub(crate) fn new(plan: Vec<StagePlan>, live: bool) -> Self {
+        let bar = (live && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new(0);
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+            // All of it in one message: a change is drawn once, so nothing flickers.
+            if let Ok(style) = ProgressStyle::with_template("{msg}") {
                 bar.set_style(style);
             }
             bar
         });
         Self {
             bar,
-            stages: 0,
-            current: None,
+            plan,
+            latencies: Latencies::default(),
+            measuring_since: None,
         }
+    }
+
+    /// What prints a line from another thread without tearing the block.
+    pub(crate) fn speaker(&self) -> impl Fn(&str) + Send + 'static {
+        let bar = self.bar.clone();
+        move |line| say(bar.as_ref(), line)
     }
 
     /// Shows an event.
     pub(crate) fn show(&mut self, event: &MeterEventKind) {
         match event {
-            MeterEventKind::Started { stages, model, .. } => {
-                self.stages = *stages;
-                self.line(&format!("Measuring `{model}`."));
+            MeterEventKind::Started { model, .. } => self.line(&format!("Measuring `{model}`.")),
+            MeterEventKind::StageStarted { .. } => {
+                self.latencies = Latencies::default();
+                self.measuring_since = None;
             }
-            MeterEventKind::StageStarted { stage } => self.current = Some(*stage),
-            MeterEventKind::Progress(progress) => {
-                if let Some(bar) = &self.bar {
-                    bar.set_message(moving(self.current.as_ref(), progress));
-                    bar.tick();
-                }
+            MeterEventKind::Request(request) => self.latencies.take(&request.record),
+            MeterEventKind::Progress(progress) => self.draw(progress),
+            MeterEventKind::StageFinished { stage, figures, .. } => {
+                self.line(&over(
+                    *stage,
+                    self.plan.len(),
+                    self.planned(*stage),
+                    figures,
+                ));
             }
-            MeterEventKind::StageFinished { stage, figures } => {
-                let plan = self.current.filter(|plan| plan.index == *stage);
-                self.line(&over(*stage, self.stages, plan.as_ref(), figures));
+            MeterEventKind::StageSkipped { stage, reason } => {
+                self.line(&left_out(
+                    *stage,
+                    self.plan.len(),
+                    self.planned(*stage),
+                    reason,
+                ));
             }
-            MeterEventKind::Finished { .. } => {
-                if let Some(bar) = &self.bar {
-                    bar.finish_and_clear();
-                }
-            }
-            MeterEventKind::Request(_) => {}
+            MeterEventKind::Finished { .. } => self.clear(),
         }
     }
 
+    fn draw(&mut self, progress: &Progress) {
+        if progress.phase != Phase::WarmUp {
+            self.measuring_since.get_or_insert(progress.elapsed_s);
+        }
+        let Some(bar) = &self.bar else {
+            return;
+        };
+        let plan = self.planned(progress.stage);
+        bar.set_message(format!(
+            "{}\n{} {}",
+            heading(plan, progress),
+            drawn(share_done(plan, progress, self.measuring_since)),
+            details(progress, &self.latencies)
+        ));
+    }
+
+    fn planned(&self, stage: u32) -> Option<&StagePlan> {
+        self.plan.iter().find(|plan| plan.index == stage)
+    }
+
     fn line(&self, line: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(line),
-            None => eprintln!("{line}"),
+        say(self.bar.as_ref(), line);
+    }
+
+    fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
         }
     }
 }
 
-/// `stage 2/5 · C = 8 · measuring · 12 of 32 requests · 8 in flight · 512.0 tok/s · 1 failed · 20 s left`
-fn moving(plan: Option<&StagePlan>, progress: &Progress) -> String {
+impl Drop for Display {
+    /// Whatever comes after must not stand behind half a block.
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+fn say(bar: Option<&ProgressBar>, line: &str) {
+    match bar {
+        Some(bar) if !bar.is_finished() => bar.println(line),
+        _ => eprintln!("{line}"),
+    }
+}
+
+/// `━━━━━━────`
+fn drawn(share: f64) -> String {
+    // Saturates, and is 0 for what is no number.
+    let done = ((share.clamp(0.0, 1.0) * BAR as f64) as usize).min(BAR);
+    format!("{}{}", "━".repeat(done), "─".repeat(BAR - done))
+}
+
+/// How much of the stage is done, 0 to 1.
+fn share_done(plan: Option<&StagePlan>, progress: &Progress, since: Option<f64>) -> f64 {
+    match (progress.planned, plan.map(|plan| plan.level.size)) {
+        (Some(planned), _) if planned > 0 => progress.done as f64 / planned as f64,
+        (_, Some(StageSize::Duration { seconds })) => {
+            since.map_or(0.0, |since| (progress.elapsed_s - since) / seconds)
+        }
+        _ => 0.0,
+    }
+}
+
+/// `stage 2/5 · C = 8 · measuring`
+fn heading(plan: Option<&StagePlan>, progress: &Progress) -> String {
     let mut parts = vec![format!("stage {}/{}", progress.stage + 1, progress.stages)];
     if let Some(plan) = plan {
         parts.push(plan.level.kind.to_string());
@@ -84,95 +160,60 @@ fn moving(plan: Option<&StagePlan>, progress: &Progress) -> String {
         }
         .to_owned(),
     );
-    parts.push(match progress.planned {
+    parts.join(" · ")
+}
+
+/// What stands behind the bar, and the two lines below it.
+fn details(progress: &Progress, latencies: &Latencies) -> String {
+    let mut beside = vec![match progress.planned {
         Some(planned) => format!(
             "{} of {}",
             text::count(progress.done),
             text::plural(planned, "request", "requests")
         ),
         None => text::plural(progress.done, "request", "requests"),
-    });
-    parts.push(format!("{} in flight", progress.in_flight));
+    }];
+    if let Some(left) = progress.left_s {
+        beside.push(format!("{} left in all", text::duration(left)));
+    }
+    let mut now = vec![format!("{} in flight", progress.in_flight)];
     if let Some(current) = progress.current_tps {
-        parts.push(format!("{} tok/s", text::figure(current)));
+        now.push(format!("{} tok/s now", text::figure(current)));
     }
     if progress.failed > 0 {
-        parts.push(format!("{} failed", text::count(progress.failed)));
+        now.push(format!("{} failed", text::count(progress.failed)));
     }
-    if let Some(left) = progress.left_s {
-        parts.push(format!("{} left", text::duration(left)));
-    }
-    parts.join(" · ")
+    format!(
+        "{}\n{}\n{}",
+        beside.join(" · "),
+        now.join(" · "),
+        latencies.line()
+    )
 }
 
-/// `stage 2/5: C = 8, 32 requests, 0 failed, 512.0 tok/s`
-fn over(index: u32, stages: u32, plan: Option<&StagePlan>, figures: &StageFigures) -> String {
+/// `stage 2/5: C = 8, 32 requests, 0 failed, 512.0 tok/s, TTFT p50 20.1 ms, TPOT p50 11.11 ms`
+fn over(index: u32, stages: usize, plan: Option<&StagePlan>, figures: &StageFigures) -> String {
     let kind = plan.map_or_else(String::new, |plan| format!(" {},", plan.level.kind));
-    format!(
+    let mut line = format!(
         "stage {}/{stages}:{kind} {}, {} failed, {} tok/s",
         index + 1,
         text::plural(figures.requests, "request", "requests"),
         text::count(figures.failed),
         text::optional(figures.output_tps),
-    )
+    );
+    for (name, value) in [("TTFT", figures.ttft_ms.p50), ("TPOT", figures.tpot_ms.p50)] {
+        if let Some(value) = value {
+            line.push_str(&format!(", {name} p50 {} ms", text::figure(value)));
+        }
+    }
+    line
+}
+
+/// `stage 5/5: C = 16 left out. Throughput …`
+fn left_out(index: u32, stages: usize, plan: Option<&StagePlan>, reason: &str) -> String {
+    let kind = plan.map_or_else(String::new, |plan| format!(" {}", plan.level.kind));
+    format!("stage {}/{stages}:{kind} left out. {reason}", index + 1)
 }
 
 #[cfg(test)]
-mod tests {
-    use tokdyno_domain::workload::{LoadLevel, StageKind, StageSize, Workload};
-
-    use super::*;
-
-    fn plan() -> StagePlan {
-        let level = LoadLevel {
-            kind: StageKind::ClosedLoop { concurrency: 8 },
-            size: StageSize::Requests { requests: 32 },
-        };
-        Workload::with_levels("w", vec![level]).plan()[0]
-    }
-
-    #[test]
-    fn the_moving_line_says_what_is_known() {
-        let progress = Progress {
-            stage: 1,
-            stages: 5,
-            phase: Phase::Measuring,
-            done: 12,
-            failed: 1,
-            planned: Some(32),
-            in_flight: 8,
-            current_tps: Some(512.0),
-            elapsed_s: 9.0,
-            left_s: Some(20.0),
-        };
-        assert_eq!(
-            moving(Some(&plan()), &progress),
-            "stage 2/5 · C = 8 · measuring · 12 of 32 requests · 8 in flight · 512.0 tok/s · 1 failed · 20 s left"
-        );
-        let unknown = Progress {
-            failed: 0,
-            planned: None,
-            current_tps: None,
-            left_s: None,
-            phase: Phase::WarmUp,
-            ..progress
-        };
-        assert_eq!(
-            moving(None, &unknown),
-            "stage 2/5 · warming up · 12 requests · 8 in flight"
-        );
-    }
-
-    #[test]
-    fn the_line_of_a_finished_stage() {
-        let figures = StageFigures {
-            requests: 32,
-            output_tps: Some(512.0),
-            ..Default::default()
-        };
-        assert_eq!(
-            over(1, 5, Some(&plan()), &figures),
-            "stage 2/5: C = 8, 32 requests, 0 failed, 512.0 tok/s"
-        );
-    }
-}
+mod tests;

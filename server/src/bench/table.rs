@@ -1,5 +1,8 @@
 //! What is said of a result on a terminal.
 
+mod around;
+mod grid;
+
 use std::collections::BTreeSet;
 
 use tokdyno_domain::{
@@ -10,19 +13,30 @@ use tokdyno_domain::{
     workload::StageKind,
 };
 
+use self::grid::{Column, Grid};
+
 /// The whole report: a heading, a line per stage, the single stream over its
-/// repeats, and what a reader must know.
-pub(crate) fn report(result: &ResultFile) -> String {
+/// repeats, what went on around the stages, and what a reader must know. Tables
+/// leave columns out where a line has room for `width` characters only.
+pub(crate) fn report(result: &ResultFile, width: Option<usize>) -> String {
     let mut out = heading(result);
-    out.push('\n');
     if result.stages.is_empty() {
-        out.push_str("No request was finished, so there is nothing to show.\n");
+        out.push_str("\nNo request was finished, so there is nothing to show.\n");
     } else {
-        out.push_str(&stages(&result.stages));
+        let (open, closed): (Vec<_>, Vec<_>) =
+            result.stages.iter().partition(|stage| stage.kind.is_open());
+        for grid in [closed_grid(&closed), open_grid(&open)] {
+            if !grid.is_empty() {
+                out.push('\n');
+                out.push_str(&grid.fitted(width));
+            }
+        }
         if let Some(single) = single_stream(&result.stages) {
             out.push('\n');
             out.push_str(&single);
         }
+        out.push_str(&left_out(result));
+        out.push_str(&around::said(&result.stages));
         out.push_str(&remarks(&result.stages));
     }
     match &result.outcome {
@@ -40,16 +54,20 @@ pub(crate) fn report(result: &ResultFile) -> String {
     out
 }
 
-fn heading(result: &ResultFile) -> String {
+/// Engine and version in words.
+pub(crate) fn engine(result: &ResultFile) -> String {
     let endpoint = &result.endpoint;
-    let engine = endpoint.engine.map_or_else(
+    endpoint.engine.map_or_else(
         || "unknown engine".to_owned(),
         |engine| match &endpoint.engine_version {
             Some(version) => format!("{engine} {version}"),
             None => engine.name().to_owned(),
         },
-    );
-    let simulated = if endpoint.simulated {
+    )
+}
+
+fn heading(result: &ResultFile) -> String {
+    let simulated = if result.endpoint.simulated {
         " · SIMULATED"
     } else {
         ""
@@ -58,87 +76,113 @@ fn heading(result: &ResultFile) -> String {
     if let Some(configuration) = &result.configuration {
         out.push_str(&format!("{configuration}\n"));
     }
+    let workload = &result.workload;
     out.push_str(&format!(
-        "{} · {engine} · {}{simulated}\n{}\n",
-        endpoint.url,
-        endpoint.model,
-        result.workload.describe()
+        "{} · {} · {}{simulated}\n{}\n{}; seed {}\n",
+        result.endpoint.url,
+        engine(result),
+        result.endpoint.model,
+        workload.describe(),
+        workload.prompts.title(),
+        workload.seed,
     ));
     out
 }
 
-const HEADINGS: [&str; 11] = [
-    "stage",
-    "C",
-    "repeat",
-    "ok/failed",
-    "output tok/s",
-    "steady",
-    "TTFT p50 ms",
-    "p99",
-    "TPOT p50 ms",
-    "e2e tok/s p50",
-    "",
+const CLOSED: [Column; 11] = [
+    Column::needed("stage"),
+    Column::needed("C"),
+    Column::spare("repeat", 2),
+    Column::needed("ok/failed"),
+    Column::needed("output tok/s"),
+    Column::spare("steady", 4),
+    Column::spare("TTFT p50 ms", 1),
+    Column::spare("p99", 3),
+    Column::needed("TPOT p50 ms"),
+    Column::spare("e2e tok/s p50", 5),
+    Column::needed(""),
 ];
 
-fn stages(stages: &[ResultStage]) -> String {
-    let mut rows = vec![HEADINGS.map(str::to_owned).to_vec()];
-    for stage in stages {
+fn closed_grid(stages: &[&ResultStage]) -> Grid {
+    let rows = stages.iter().map(|stage| {
         let figures = &stage.figures;
-        let kind = match stage.stage_kind() {
+        let kind = match stage.kind {
             StageKind::SingleStream => "single",
-            StageKind::ClosedLoop { .. } => "loop",
+            _ => "loop",
         };
-        rows.push(vec![
+        vec![
             format!("{} {kind}", stage.index + 1),
-            stage.concurrency.to_string(),
+            stage
+                .kind
+                .concurrency()
+                .map_or_else(String::new, |concurrency| concurrency.to_string()),
             (stage.repeat + 1).to_string(),
-            format!(
-                "{}/{}",
-                text::count(figures.completed),
-                text::count(figures.failed)
-            ),
+            answered(stage),
             text::optional(figures.output_tps),
             text::optional(figures.steady_output_tps),
             text::optional(figures.ttft_ms.p50),
             text::optional(figures.ttft_ms.p99),
             text::optional(figures.tpot_ms.p50),
             text::optional(figures.e2e_tps.p50),
-            if figures.flags.is_empty() {
-                String::new()
-            } else {
-                "!".to_owned()
-            },
-        ]);
-    }
-    aligned(&rows)
+            mark(stage),
+        ]
+    });
+    Grid::new(&CLOSED, rows.collect())
 }
 
-/// The first column to the left, figures to the right.
-fn aligned(rows: &[Vec<String>]) -> String {
-    let columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| {
-        rows.iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| cell.chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut out = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let space = " ".repeat(width - cell.chars().count());
-            match column {
-                0 => line.push_str(&format!("{cell}{space}")),
-                _ => line.push_str(&format!("  {space}{cell}")),
-            }
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
+const OPEN: [Column; 12] = [
+    Column::needed("stage"),
+    Column::spare("repeat", 4),
+    Column::needed("ok/failed"),
+    Column::needed("req/s"),
+    Column::spare("output tok/s", 1),
+    Column::spare("in flight", 6),
+    Column::spare("at most", 7),
+    Column::needed("TTFT* p50 ms"),
+    Column::spare("p99", 2),
+    Column::spare("TTFT p50 ms", 5),
+    Column::spare("TPOT p50 ms", 3),
+    Column::needed(""),
+];
+
+fn open_grid(stages: &[&ResultStage]) -> Grid {
+    let rows = stages.iter().map(|stage| {
+        let figures = &stage.figures;
+        vec![
+            format!("{} {}", stage.index + 1, stage.kind),
+            (stage.repeat + 1).to_string(),
+            answered(stage),
+            text::optional(figures.request_throughput),
+            text::optional(figures.output_tps),
+            text::optional(figures.achieved_concurrency),
+            figures
+                .peak_in_flight
+                .map_or_else(|| text::NO_FIGURE.to_owned(), |peak| peak.to_string()),
+            text::optional(figures.ttft_intended_ms.p50),
+            text::optional(figures.ttft_intended_ms.p99),
+            text::optional(figures.ttft_ms.p50),
+            text::optional(figures.tpot_ms.p50),
+            mark(stage),
+        ]
+    });
+    Grid::new(&OPEN, rows.collect())
+        .noted("* from the moment a request was to be sent (ttft_intended), not when it left.")
+}
+
+fn answered(stage: &ResultStage) -> String {
+    format!(
+        "{}/{}",
+        text::count(stage.figures.completed),
+        text::count(stage.figures.failed)
+    )
+}
+
+fn mark(stage: &ResultStage) -> String {
+    if stage.figures.flags.is_empty() {
+        String::new()
+    } else {
+        "!".to_owned()
     }
-    out
 }
 
 /// Per repeat the median `e2e_tps`, then the mean over repeats: never pooled.
@@ -147,7 +191,7 @@ fn single_stream(stages: &[ResultStage]) -> Option<String> {
         Estimate::of(
             stages
                 .iter()
-                .filter(|stage| stage.complete && stage.stage_kind() == StageKind::SingleStream)
+                .filter(|stage| stage.complete && stage.kind == StageKind::SingleStream)
                 .filter_map(figure),
         )
     };
@@ -172,130 +216,52 @@ fn single_stream(stages: &[ResultStage]) -> Option<String> {
     ))
 }
 
+/// Levels that the rule of saturation left out.
+fn left_out(result: &ResultFile) -> String {
+    let levels: BTreeSet<StageKind> = result
+        .workload
+        .plan()
+        .iter()
+        .filter(|stage| result.skipped.contains(&stage.index))
+        .map(|stage| stage.level.kind)
+        .collect();
+    if levels.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\nThroughput rose no more, so these were left out: {}.\n",
+        levels
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    )
+}
+
 /// Every flag in a sentence, with the stages it stands at.
 fn remarks(stages: &[ResultStage]) -> String {
-    let mut said = BTreeSet::new();
-    let mut out = String::new();
+    let mut said: Vec<(String, Vec<String>)> = Vec::new();
     for stage in stages {
+        let place = (stage.index + 1).to_string();
         for flag in &stage.figures.flags {
-            let line = format!("! stage {}: {}\n", stage.index + 1, flag.sentence());
-            if said.insert(line.clone()) {
-                if out.is_empty() {
-                    out.push('\n');
-                }
-                out.push_str(&line);
+            let sentence = flag.sentence();
+            match said.iter_mut().find(|(known, _)| *known == sentence) {
+                Some((_, places)) if places.contains(&place) => {}
+                Some((_, places)) => places.push(place.clone()),
+                None => said.push((sentence, vec![place.clone()])),
             }
         }
+    }
+    let mut out = String::new();
+    for (sentence, places) in said {
+        if out.is_empty() {
+            out.push('\n');
+        }
+        let stages = if places.len() == 1 { "stage" } else { "stages" };
+        out.push_str(&format!("! {stages} {}: {sentence}\n", places.join(", ")));
     }
     out
 }
 
 #[cfg(test)]
-mod tests {
-    use tokdyno_domain::{
-        engine::EngineKind,
-        meter::ClientInfo,
-        metrics::{Distribution, METRIC_VERSION, StageFigures, StageFlag},
-        result_file::{RESULT_SCHEMA, ResultEndpoint, ResultStageKind, TOOL},
-        timestamp::Timestamp,
-        workload::Preset,
-    };
-
-    use super::*;
-
-    fn stage(index: u32, repeat: u32, speed: f64) -> ResultStage {
-        ResultStage {
-            index,
-            kind: ResultStageKind::SingleStream,
-            concurrency: 1,
-            repeat,
-            complete: true,
-            figures: StageFigures {
-                requests: 5,
-                completed: 5,
-                output_tps: Some(speed - 1.0),
-                e2e_tps: Distribution::of(vec![speed]),
-                decode_tps: Distribution::of(vec![speed + 1.0]),
-                ..Default::default()
-            },
-            records: Vec::new(),
-        }
-    }
-
-    fn result(stages: Vec<ResultStage>) -> ResultFile {
-        ResultFile {
-            schema_version: RESULT_SCHEMA,
-            tool: TOOL.to_owned(),
-            tool_version: "0".to_owned(),
-            metric_version: METRIC_VERSION,
-            started_at: Timestamp(0),
-            finished_at: Timestamp(0),
-            configuration: None,
-            hardware: None,
-            endpoint: ResultEndpoint {
-                url: "http://gpu1:8000".to_owned(),
-                model: "kimi".to_owned(),
-                engine: Some(EngineKind::Sglang),
-                engine_version: Some("0.5.3".to_owned()),
-                settings: std::collections::BTreeMap::new(),
-                simulated: false,
-            },
-            client: ClientInfo::default(),
-            workload: Preset::Quick.workload(),
-            outcome: MeterOutcome::Complete,
-            stages,
-        }
-    }
-
-    #[test]
-    fn repeats_are_averaged_and_their_spread_is_shown() {
-        let text = report(&result(vec![stage(0, 0, 80.0), stage(1, 1, 90.0)]));
-        assert!(
-            text.contains(
-                "Single stream: 85.0 tok/s, 80.0 to 90.0 over 2 repeats; decoding alone 86.0 tok/s."
-            ),
-            "{text}"
-        );
-        assert!(
-            text.contains("http://gpu1:8000 · SGLang 0.5.3 · kimi\n"),
-            "{text}"
-        );
-        assert!(!text.contains("SIMULATED"));
-    }
-
-    #[test]
-    fn columns_stand_below_their_headings() {
-        let text = stages(&[stage(0, 0, 2320.0)]);
-        let lines: Vec<Vec<char>> = text.lines().map(|line| line.chars().collect()).collect();
-        let end = |line: &[char], what: &str| {
-            let line: String = line.iter().collect();
-            let byte = line.find(what).expect("found") + what.len();
-            line[..byte].chars().count()
-        };
-        assert_eq!(end(&lines[0], "output tok/s"), end(&lines[1], "2,319"));
-        assert_eq!(end(&lines[0], "e2e tok/s p50"), end(&lines[1], "2,320"));
-    }
-
-    #[test]
-    fn flags_simulation_and_endings_are_said() {
-        let mut flagged = stage(0, 0, 80.0);
-        flagged.figures.flags.push(StageFlag::Partial);
-        flagged.complete = false;
-        let mut result = result(vec![flagged]);
-        result.outcome = MeterOutcome::Cancelled;
-        result.endpoint.simulated = true;
-        let text = report(&result);
-        assert!(
-            text.contains("! stage 1: The stage did not run to its end"),
-            "{text}"
-        );
-        assert!(text.contains("Stopped before the end"), "{text}");
-        assert!(text.contains("*** SIMULATED"), "{text}");
-        assert!(
-            !text.contains("Single stream: "),
-            "a partial stage is no figure"
-        );
-        result.stages.clear();
-        assert!(report(&result).contains("No request was finished"));
-    }
-}
+mod tests;

@@ -1,8 +1,14 @@
-//! `tokdyno bench`: measures a server from the command line.
+//! `tokdyno bench`: measures a server from the command line, and what belongs to
+//! it: comparing two results, and making the result of a measurement that died.
 //!
-//! Exit codes: 0 complete, 1 failed, 2 bad arguments, 3 cancelled.
+//! Exit codes: 0 complete, 1 failed, 2 bad arguments, 3 cancelled, 4 a rule of
+//! --fail-if broken.
 
-use std::process::ExitCode;
+use std::{
+    io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use tokdyno_domain::{
     meter::{METER_SCHEMA, MeterOutcome, MeterSpec},
@@ -11,14 +17,16 @@ use tokdyno_domain::{
 
 use crate::{
     bench::{
-        ArgumentError, BenchArguments, Circumstances, Collected, Destination, Display, OutputError,
-        SpecError, Subject, SubjectError, ask, measure, report,
+        ArgumentError, BenchArguments, Circumstances, Collected, CompareError, Destination,
+        Display, OutputError, Rule, SeedError, SpecError, Spool, SpoolError, Subject, SubjectError,
+        ask, compare, endpoint, explained, fresh_seed, measure, recover, report, width,
     },
     logging,
 };
 
 const BAD_ARGUMENTS: u8 = 2;
 const CANCELLED: u8 = 3;
+const RULE_BROKEN: u8 = 4;
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
@@ -31,43 +39,55 @@ enum BenchError {
     Subject(#[from] SubjectError),
     #[error(transparent)]
     Output(#[from] OutputError),
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    #[error(transparent)]
+    Compare(#[from] CompareError),
+    #[error(transparent)]
+    Seed(#[from] SeedError),
     #[error(
         "The program could not be started ({0}). Look at the machine's limits on processes and memory."
     )]
-    Runtime(std::io::Error),
+    Runtime(io::Error),
 }
 
-/// Measures and says what came of it.
+/// Does what was asked, and says what came of it.
 pub(crate) fn run(arguments: BenchArguments) -> ExitCode {
     logging::start();
-    match bench(arguments) {
-        Ok(MeterOutcome::Complete) => ExitCode::SUCCESS,
-        Ok(MeterOutcome::Cancelled) => ExitCode::from(CANCELLED),
-        Ok(MeterOutcome::Failed { reason }) => {
-            eprintln!("tokdyno: {reason}");
-            ExitCode::FAILURE
+    let task = &arguments.task;
+    let destination = Destination::named(arguments.result.json.as_deref());
+    let done = if task.help_metrics {
+        print!("{}", explained());
+        Ok(ExitCode::SUCCESS)
+    } else if let Some(files) = &task.compare {
+        compare_files(files, &destination)
+    } else if let Some(events) = &task.recover {
+        recover_result(events, &destination)
+    } else {
+        bench(arguments, &destination)
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("tokdyno: {error}");
+        match error {
+            BenchError::Arguments(_) | BenchError::Spec(_) => ExitCode::from(BAD_ARGUMENTS),
+            _ => ExitCode::FAILURE,
         }
-        Err(error) => {
-            eprintln!("tokdyno: {error}");
-            match error {
-                BenchError::Arguments(_) | BenchError::Spec(_) => ExitCode::from(BAD_ARGUMENTS),
-                _ => ExitCode::FAILURE,
-            }
-        }
-    }
+    })
 }
 
-fn bench(arguments: BenchArguments) -> Result<MeterOutcome, BenchError> {
-    let spec = MeterSpec {
+fn bench(arguments: BenchArguments, destination: &Destination) -> Result<ExitCode, BenchError> {
+    let fresh = fresh_seed()?;
+    let url = arguments.task.url.as_deref().unwrap_or_default();
+    let mut spec = MeterSpec {
         schema: METER_SCHEMA,
-        endpoint: arguments.endpoint()?,
-        model: arguments.model()?,
-        tls: arguments.trust()?,
-        api_key: arguments.key(|name| std::env::var(name).ok())?,
-        workload: arguments.workload()?,
+        endpoint: endpoint(url)?,
+        model: arguments.server.model()?,
+        tls: arguments.server.trust()?,
+        api_key: arguments.server.key(|name| std::env::var(name).ok())?,
+        workload: arguments.workload(fresh)?,
+        certify: arguments.certify(),
         spool: None,
     };
-    let destination = Destination::named(arguments.json.as_deref());
     destination.check()?;
     let subject = who_is_there(&spec)?;
     for note in &subject.notes {
@@ -76,33 +96,106 @@ fn bench(arguments: BenchArguments) -> Result<MeterOutcome, BenchError> {
     if subject.info.as_ref().is_some_and(|info| info.simulated) {
         eprintln!("SIMULATED: this is the stand-in engine; its figures say nothing about a GPU.");
     }
+    let around = Circumstances {
+        configuration: arguments.server.name,
+        hardware: arguments.server.hardware,
+        ..Circumstances::new(spec.endpoint.to_string(), &subject, spec.workload.clone())
+    };
+    let spool = destination
+        .regular_file()
+        .map(|file| Spool::begin(&file, &around))
+        .transpose()?;
+    spec.spool = spool.as_ref().map(Spool::events).transpose()?;
+    eprintln!(
+        "Seed {0}: --seed {0} sends the same prompts again.",
+        spec.workload.seed
+    );
 
     let mut collected = Collected::default();
-    let mut display = Display::new();
-    let around = Circumstances {
-        url: spec.endpoint.to_string(),
-        subject: &subject,
-        workload: spec.workload.clone(),
-        configuration: arguments.name,
-        hardware: arguments.hardware,
-    };
-    let outcome = measure(spec, |event| {
+    let mut display = Display::new(spec.workload.plan(), !arguments.result.no_progress);
+    let measured = measure(spec, display.speaker(), |event| {
         display.show(&event.kind);
         collected.take(event);
-    })?;
+    });
+    drop(display);
+    let outcome = match measured {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            if let Some(spool) = spool {
+                spool.abandon();
+            }
+            return Err(error.into());
+        }
+    };
     for field in collected.dropped_fields() {
         eprintln!("The server refused `{field}`, so it was not sent.");
     }
     let result = collected.result(outcome.clone(), around);
-    say(&destination, &result);
+    say(destination, &report(&result, room(destination)));
+    let broken = judge(&arguments.result.fail_if, &result, destination);
     // A measurement that never began leaves no file that looks like one.
     if !(result.stages.is_empty() && matches!(outcome, MeterOutcome::Failed { .. })) {
-        destination.write(&result)?;
-        if let Destination::File(path) = &destination {
-            println!("The result is in {}.", path.display());
+        let written = write(destination, &result);
+        if let (Err(_), Some(spool)) = (&written, &spool) {
+            eprintln!(
+                "What was measured is kept in {}: `tokdyno bench --recover` makes the result of it.",
+                spool.events()?
+            );
         }
+        written?;
     }
-    Ok(outcome)
+    if let Some(spool) = spool {
+        spool.remove();
+    }
+    Ok(match outcome {
+        MeterOutcome::Complete if broken => ExitCode::from(RULE_BROKEN),
+        MeterOutcome::Complete => ExitCode::SUCCESS,
+        MeterOutcome::Cancelled => ExitCode::from(CANCELLED),
+        MeterOutcome::Failed { reason } => {
+            eprintln!("tokdyno: {reason}");
+            ExitCode::FAILURE
+        }
+    })
+}
+
+/// Prints what each rule came to, and says whether any is broken.
+fn judge(rules: &[Rule], result: &ResultFile, destination: &Destination) -> bool {
+    let judgements: Vec<_> = rules.iter().map(|rule| rule.judge(result)).collect();
+    if !judgements.is_empty() {
+        let lines: String = judgements
+            .iter()
+            .map(|judgement| format!("{}\n", judgement.sentence))
+            .collect();
+        say(destination, &lines);
+    }
+    judgements.iter().any(|judgement| judgement.broken)
+}
+
+fn compare_files(files: &[PathBuf], destination: &Destination) -> Result<ExitCode, BenchError> {
+    let compared = compare(files)?;
+    say(destination, &compared.text());
+    destination.write(&compared)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn recover_result(events: &Path, destination: &Destination) -> Result<ExitCode, BenchError> {
+    let recovered = recover(events)?;
+    destination.check()?;
+    say(destination, &report(&recovered.result, room(destination)));
+    write(destination, &recovered.result)?;
+    // A pipe or a terminal may not have kept what it was given.
+    if destination.regular_file().is_some() {
+        recovered.spool.remove();
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(destination: &Destination, result: &ResultFile) -> Result<(), BenchError> {
+    destination.write(result)?;
+    if let Destination::File(path) = destination {
+        println!("The result is in {}.", path.display());
+    }
+    Ok(())
 }
 
 fn who_is_there(spec: &MeterSpec) -> Result<Subject, BenchError> {
@@ -121,11 +214,18 @@ fn who_is_there(spec: &MeterSpec) -> Result<Subject, BenchError> {
     Ok(asked?)
 }
 
-/// The table goes where the result does not.
-fn say(destination: &Destination, result: &ResultFile) {
-    let text = report(result);
+/// Text goes where the result does not.
+fn say(destination: &Destination, text: &str) {
     match destination {
         Destination::StandardOutput => eprint!("\n{text}"),
         Destination::Table | Destination::File(_) => print!("\n{text}"),
+    }
+}
+
+/// Characters a line of that text has room for.
+fn room(destination: &Destination) -> Option<usize> {
+    match destination {
+        Destination::StandardOutput => width(io::stderr()),
+        Destination::Table | Destination::File(_) => width(io::stdout()),
     }
 }

@@ -9,7 +9,7 @@ use std::{io, net::SocketAddr, path::Path, sync::Arc};
 
 use leptos::config::LeptosOptions;
 use tokdyno_app::Surface;
-use tokdyno_domain::{access::Actor, views::run::RunFilter};
+use tokdyno_domain::{access::Actor, meter::Certify, views::run::RunFilter};
 use tokdyno_lab::{Lab, LabConfig, LabError};
 use tokdyno_remote::RemoteConfig;
 use tokio::signal::unix::{SignalKind, signal};
@@ -92,6 +92,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), ServeError> {
         host_meter: programs.host_meter,
         remote,
         parallel: arguments.parallel,
+        certify: Certify::Remembered,
     };
     let started = Start {
         listener,

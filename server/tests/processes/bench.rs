@@ -1,11 +1,41 @@
 //! `tokdyno bench` as a process, against the stand-in engine.
 
+mod compare;
+mod recover;
+mod rules;
+mod schema;
+mod shapes;
+
 use std::{process::Stdio, time::Duration};
 
 use crate::support::{DataDir, Finished, Simulator, send_interrupt, tokdyno};
 
 fn bench(arguments: &[&str]) -> Finished {
     Finished::of(tokdyno(&[&["bench"], arguments].concat()))
+}
+
+/// Measures without certifying first, which is a matter of its own.
+fn measure(simulator: &Simulator, arguments: &[&str]) -> Finished {
+    let common = ["--url", &simulator.url, "--certify", "off"];
+    bench(&[&common[..], arguments].concat())
+}
+
+fn json(path: &std::path::Path) -> serde_json::Value {
+    let text = std::fs::read_to_string(path).expect("a result");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn names(folder: &DataDir) -> Vec<String> {
+    std::fs::read_dir(folder.path())
+        .expect("a folder")
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect()
 }
 
 #[test]
@@ -17,6 +47,8 @@ fn a_measurement_prints_a_table_and_writes_its_result() {
     let common = [
         "--url",
         &simulator.url,
+        "--certify",
+        "off",
         "--output-tokens",
         "8",
         "--repeats",
@@ -43,9 +75,14 @@ fn a_measurement_prints_a_table_and_writes_its_result() {
             .stderr
             .contains("stage 2/2: single stream, 3 requests, 0 failed")
     );
-    let text = std::fs::read_to_string(path).expect("a result");
-    let result: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(result["schema_version"], 1);
+    assert_eq!(names(&folder), ["result.json"], "nothing beside it is left");
+    let result = json(path.as_ref());
+    assert_eq!(result["schema_version"], 2);
+    let seed = &result["workload"]["seed"];
+    assert!(
+        finished.stderr.contains(&format!("Seed {seed}: ")),
+        "{finished:?}"
+    );
     assert_eq!(result["outcome"], "complete");
     assert_eq!(result["endpoint"]["model"], "test-model");
     assert_eq!(result["endpoint"]["simulated"], true);
@@ -71,8 +108,12 @@ fn a_measurement_prints_a_table_and_writes_its_result() {
         .concat(),
     );
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let result: serde_json::Value = serde_json::from_str(&finished.stdout).expect("JSON alone");
-    assert_eq!(result["stages"][0]["concurrency"], 2);
+    let again: serde_json::Value = serde_json::from_str(&finished.stdout).expect("JSON alone");
+    assert_eq!(again["stages"][0]["concurrency"], 2);
+    assert_ne!(
+        again["workload"]["seed"], *seed,
+        "no run sends the last one's prompts"
+    );
     assert!(
         finished.stderr.contains("output tok/s"),
         "{}",
@@ -93,6 +134,8 @@ fn a_cancelled_measurement_keeps_what_is_finished() {
             "4",
             "--warmup",
             "0",
+            "--certify",
+            "off",
         ])
         .arg("--json")
         .arg(&path)
@@ -111,8 +154,8 @@ fn a_cancelled_measurement_keeps_what_is_finished() {
         finished.stdout.contains("Stopped before the end"),
         "{finished:?}"
     );
-    let text = std::fs::read_to_string(&path).expect("a result");
-    let result: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(names(&folder), ["result.json"], "nothing beside it is left");
+    let result = json(&path);
     assert_eq!(result["outcome"], "cancelled");
     let stage = &result["stages"][0];
     assert!(
@@ -156,6 +199,16 @@ fn what_cannot_be_measured_says_why() {
             "Check the folder",
         ),
         (&["--quick"], 2, "--url"),
+        (
+            &["--url", url, "--fail-if", "tpot>12"],
+            2,
+            "Near it are tpot_mean",
+        ),
+        (
+            &["--url", url, "--fail-if", "single.tpot_p99>12"],
+            2,
+            "at least 100 requests",
+        ),
     ] {
         let finished = bench(arguments);
         assert_eq!(finished.code, Some(code), "{arguments:?}: {finished:?}");

@@ -4,8 +4,9 @@ use leptos::{html, prelude::*, task::spawn_local};
 use tokdyno_domain::{endpoint::EndpointUrl, views::measure::ProbeView};
 
 use super::{
+    field::{Field, Wrong},
     file::read_chosen,
-    form::{Field, Form, Trust, Wrong},
+    form::{Form, Trust},
     note::{Note, invalid, note_id},
     probe::{Check, Probe, ProbeAnswer},
 };

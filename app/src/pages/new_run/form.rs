@@ -6,7 +6,14 @@ use tokdyno_domain::{
     endpoint::TlsTrust,
     meter::ApiKey,
     views::measure::{EndpointForm, NewRun, NewRunError, WorkloadForm},
-    workload::{Api, Preset, Workload, WorkloadError},
+    workload::{Api, Preset, Workload},
+};
+
+use super::{
+    field::{Field, Wrong, field_of},
+    load::LoadFields,
+    more::MoreFields,
+    prompts::PromptFields,
 };
 
 /// The fields of the form.
@@ -25,15 +32,9 @@ pub(in crate::pages) struct Form {
     /// None for the fields below.
     pub(in crate::pages) preset: RwSignal<Option<Preset>>,
     pub(in crate::pages) api: RwSignal<Api>,
-    pub(in crate::pages) single: RwSignal<String>,
-    pub(in crate::pages) concurrencies: RwSignal<String>,
-    pub(in crate::pages) requests: RwSignal<String>,
-    pub(in crate::pages) tokens: RwSignal<String>,
-    pub(in crate::pages) repeats: RwSignal<String>,
-    pub(in crate::pages) warmup: RwSignal<String>,
-    pub(in crate::pages) prompts: RwSignal<Prompts>,
-    /// Name and text of the prompt file.
-    pub(in crate::pages) file: RwSignal<Option<(String, String)>>,
+    pub(super) load: LoadFields,
+    pub(super) prompts: PromptFields,
+    pub(super) more: MoreFields,
 }
 
 /// Whose certificates are believed, as chosen.
@@ -44,60 +45,11 @@ pub(in crate::pages) enum Trust {
     AcceptAny,
 }
 
-/// Which prompts, as chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::pages) enum Prompts {
-    Varied,
-    Founding,
-    File,
-}
-
-/// A field that can be wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::pages) enum Field {
-    Url,
-    Name,
-    Hardware,
-    Single,
-    Concurrencies,
-    Requests,
-    Tokens,
-    Repeats,
-    Warmup,
-    Prompts,
-}
-
-impl Field {
-    /// Element id of its input; the note about it has the same with `-error`.
-    pub(in crate::pages) const fn id(self) -> &'static str {
-        match self {
-            Self::Url => "run-url",
-            Self::Name => "run-name",
-            Self::Hardware => "run-hardware",
-            Self::Single => "run-single",
-            Self::Concurrencies => "run-concurrencies",
-            Self::Requests => "run-requests",
-            Self::Tokens => "run-tokens",
-            Self::Repeats => "run-repeats",
-            Self::Warmup => "run-warmup",
-            Self::Prompts => "run-prompts",
-        }
-    }
-}
-
-/// What is wrong, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::pages) struct Wrong {
-    pub(in crate::pages) field: Field,
-    pub(in crate::pages) sentence: String,
-}
-
 impl Form {
     /// Filled in from the address, where it says something.
     pub(in crate::pages) fn from_query(query: &ParamsMap) -> Self {
         let usual = WorkloadForm::default();
         let word = |key: &str| query.get(key).unwrap_or_default();
-        let or = |key: &str, usual: String| query.get(key).unwrap_or(usual);
         let preset = match query.get("preset").as_deref() {
             Some("custom") => None,
             Some(word) => Preset::ALL
@@ -111,9 +63,6 @@ impl Form {
         } else {
             usual.api
         };
-        let usual_single = usual
-            .single_stream
-            .map_or_else(String::new, |n| n.to_string());
         Self {
             url: RwSignal::new(word("url")),
             key: RwSignal::new(String::new()),
@@ -125,14 +74,9 @@ impl Form {
             hardware: RwSignal::new(word("hardware")),
             preset: RwSignal::new(preset),
             api: RwSignal::new(api),
-            single: RwSignal::new(or("single", usual_single)),
-            concurrencies: RwSignal::new(or("c", usual.concurrencies)),
-            requests: RwSignal::new(word("requests")),
-            tokens: RwSignal::new(or("tokens", usual.output_tokens.to_string())),
-            repeats: RwSignal::new(or("repeats", usual.repeats.to_string())),
-            warmup: RwSignal::new(String::new()),
-            prompts: RwSignal::new(Prompts::Varied),
-            file: RwSignal::new(None),
+            load: LoadFields::from_query(query, &usual),
+            prompts: PromptFields::from_query(query),
+            more: MoreFields::from_query(query),
         }
     }
 
@@ -164,38 +108,17 @@ impl Form {
     }
 
     fn workload_form(self) -> Result<WorkloadForm, Wrong> {
-        let preset = self.preset.get();
-        let usual = WorkloadForm::default();
-        let prompt_file = match self.prompts.get() {
-            Prompts::File => Some(self.file.get().ok_or_else(|| {
-                Wrong {
-                    field: Field::Prompts,
-                    sentence:
-                        "No prompt file has been chosen. Choose one, or take the varied prompts."
-                            .to_owned(),
-                }
-            })?),
-            Prompts::Varied | Prompts::Founding => None,
-        };
-        let chosen = WorkloadForm {
-            preset,
+        let mut form = WorkloadForm {
+            preset: self.preset.get(),
             api: self.api.get(),
-            prompt_file,
-            founding_prompts: self.prompts.get() == Prompts::Founding,
-            ..usual
+            ..WorkloadForm::default()
         };
-        if preset.is_some() {
-            return Ok(chosen);
+        self.prompts.fill(&mut form)?;
+        self.more.fill(&mut form)?;
+        if form.preset.is_none() {
+            self.load.fill(&mut form)?;
         }
-        Ok(WorkloadForm {
-            single_stream: number(Field::Single, &self.single.get())?,
-            concurrencies: self.concurrencies.get(),
-            requests: number(Field::Requests, &self.requests.get())?,
-            output_tokens: required(Field::Tokens, &self.tokens.get())?,
-            repeats: required(Field::Repeats, &self.repeats.get())?,
-            warmup_requests: number(Field::Warmup, &self.warmup.get())?,
-            ..chosen
-        })
+        Ok(form)
     }
 
     /// The whole measurement, checked as far as it can be without the server.
@@ -227,58 +150,13 @@ impl Form {
     }
 }
 
-/// The field that an error belongs to.
-fn field_of(error: &WorkloadError, form: &WorkloadForm) -> Field {
-    match error {
-        WorkloadError::Concurrency(_)
-        | WorkloadError::ConcurrencyList(_)
-        | WorkloadError::DuplicateLevel(_)
-        | WorkloadError::NoLevels
-        | WorkloadError::TooManyLevels(_) => Field::Concurrencies,
-        // The single stream's requests and a stage's share a bound.
-        WorkloadError::Requests(requests)
-            if form.single_stream.map(u64::from) == Some(*requests) =>
-        {
-            Field::Single
-        }
-        WorkloadError::Requests(_)
-        | WorkloadError::FewerRequestsThanSlots { .. }
-        | WorkloadError::Duration(_) => Field::Requests,
-        WorkloadError::OutputTokens(_)
-        | WorkloadError::Temperature(_)
-        | WorkloadError::IdleTimeout(_) => Field::Tokens,
-        WorkloadError::Repeats(_) => Field::Repeats,
-        WorkloadError::Warmup(_) => Field::Warmup,
-        WorkloadError::Prompts(_) => Field::Prompts,
-    }
-}
-
-/// A whole number, or none where nothing stands.
-fn number(field: Field, text: &str) -> Result<Option<u32>, Wrong> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Ok(None);
-    }
-    text.parse().map(Some).map_err(|_| Wrong {
-        field,
-        sentence: format!(
-            "`{text}` is not a whole number that can be used here. Write digits only, such as 8."
-        ),
-    })
-}
-
-fn required(field: Field, text: &str) -> Result<u32, Wrong> {
-    number(field, text)?.ok_or_else(|| Wrong {
-        field,
-        sentence: "A number is needed here.".to_owned(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use leptos::reactive::owner::Owner;
 
     use super::*;
+    use crate::pages::new_run::prompts::Prompts;
+    use tokdyno_domain::views::measure::LoadForm;
 
     fn custom() -> Form {
         let mut query = ParamsMap::new();
@@ -319,36 +197,39 @@ mod tests {
             };
             assert_eq!(wrong(&|form| form.url.set(String::new())), Field::Url);
             assert_eq!(
-                wrong(&|form| form.concurrencies.set("1, x".to_owned())),
+                wrong(&|form| form.load.concurrencies.set("1, x".to_owned())),
                 Field::Concurrencies
             );
             assert_eq!(
-                wrong(&|form| form.concurrencies.set("100000".to_owned())),
+                wrong(&|form| form.load.concurrencies.set("100000".to_owned())),
                 Field::Concurrencies
             );
             assert_eq!(
-                wrong(&|form| form.single.set("0".to_owned())),
+                wrong(&|form| form.load.single.set("0".to_owned())),
                 Field::Single
             );
             assert_eq!(
-                wrong(&|form| form.requests.set("4".to_owned())),
+                wrong(&|form| form.load.requests.set("4".to_owned())),
                 Field::Requests
             );
             assert_eq!(
-                wrong(&|form| form.requests.set("many".to_owned())),
+                wrong(&|form| form.load.requests.set("many".to_owned())),
                 Field::Requests
             );
-            assert_eq!(wrong(&|form| form.tokens.set(String::new())), Field::Tokens);
             assert_eq!(
-                wrong(&|form| form.repeats.set("0".to_owned())),
+                wrong(&|form| form.load.tokens.set(String::new())),
+                Field::Tokens
+            );
+            assert_eq!(
+                wrong(&|form| form.load.repeats.set("0".to_owned())),
                 Field::Repeats
             );
             assert_eq!(
-                wrong(&|form| form.warmup.set("9999".to_owned())),
+                wrong(&|form| form.load.warmup.set("9999".to_owned())),
                 Field::Warmup
             );
             assert_eq!(
-                wrong(&|form| form.prompts.set(Prompts::File)),
+                wrong(&|form| form.prompts.chosen.set(Prompts::File)),
                 Field::Prompts
             );
             assert_eq!(
@@ -362,9 +243,77 @@ mod tests {
     fn fields_of_another_choice_do_not_matter() {
         Owner::new().with(|| {
             let form = custom();
-            form.concurrencies.set("nonsense".to_owned());
+            form.load.concurrencies.set("nonsense".to_owned());
             form.preset.set(Some(Preset::Quick));
             assert!(form.new_run().is_ok());
+        });
+    }
+
+    #[test]
+    fn rates_and_saturation_have_fields_of_their_own() {
+        Owner::new().with(|| {
+            let form = custom();
+            form.load.shape().set(LoadForm::Rates);
+            form.load.single.set(String::new());
+            form.load.rates.set("0.5, 2".to_owned());
+            form.load.concurrencies.set("nonsense".to_owned());
+            let (_, workload) = form.workload().expect("a workload");
+            assert!(workload.levels.iter().all(|level| level.kind.is_open()));
+            let wrong = || form.workload().expect_err("something wrong").field;
+            form.load.rates.set("fast".to_owned());
+            assert_eq!(wrong(), Field::Rates);
+            form.load.rates.set(String::new());
+            assert_eq!(wrong(), Field::Rates);
+            form.load.rates.set("1".to_owned());
+            form.load.seconds.set("1e9".to_owned());
+            assert_eq!(wrong(), Field::Seconds);
+            form.load.requests.set("8".to_owned());
+            assert_eq!(wrong(), Field::Seconds);
+
+            form.load.seconds.set(String::new());
+            form.load.shape().set(LoadForm::Saturation);
+            let (_, workload) = form.workload().expect("a workload");
+            assert_eq!(
+                (workload.levels.len(), workload.saturation.is_some()),
+                (9, true)
+            );
+            form.load.up_to.set("1".to_owned());
+            assert_eq!(wrong(), Field::UpTo);
+            form.load.up_to.set("8".to_owned());
+            form.load.gain.set("90".to_owned());
+            assert_eq!(wrong(), Field::Gain);
+        });
+    }
+
+    #[test]
+    fn bounds_and_thinking_go_with_any_preset() {
+        Owner::new().with(|| {
+            let mut query = ParamsMap::new();
+            for (key, value) in [
+                ("good_ttft", "500"),
+                ("thinking", "off"),
+                ("prompts", "random"),
+                ("prompt_tokens", "64"),
+            ] {
+                query.insert(key, value.to_owned());
+            }
+            let form = Form::from_query(&query);
+            let (_, workload) = form.workload().expect("a workload");
+            assert_eq!(
+                workload.goodput.and_then(|bounds| bounds.ttft_ms),
+                Some(500.0)
+            );
+            assert_eq!(workload.thinking, None, "no chat, no thinking");
+            form.api.set(Api::Chat);
+            let (_, workload) = form.workload().expect("a workload");
+            assert_eq!(workload.thinking, Some(false));
+            form.more.e2el.set("-1".to_owned());
+            let wrong = form.workload().expect_err("something wrong");
+            assert_eq!(wrong.field, Field::GoodE2el);
+            form.more.e2el.set(String::new());
+            form.prompts.tokens.set("many".to_owned());
+            let wrong = form.workload().expect_err("something wrong");
+            assert_eq!(wrong.field, Field::PromptTokens);
         });
     }
 
@@ -372,7 +321,7 @@ mod tests {
     fn a_blank_single_stream_leaves_it_out() {
         Owner::new().with(|| {
             let form = custom();
-            form.single.set(" ".to_owned());
+            form.load.single.set(" ".to_owned());
             let (_, workload) = form.workload().expect("a workload");
             assert_eq!(workload.levels.len(), 4);
         });

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use super::form::{Field, Wrong};
+use super::field::{Field, Wrong};
 
 /// Its place is always there, so that screen readers notice when something enters it.
 #[component]

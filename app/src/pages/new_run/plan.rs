@@ -2,7 +2,7 @@
 
 use tokdyno_domain::{
     text,
-    workload::{StageSize, Workload},
+    workload::{StageKind, StageSize, Workload},
 };
 
 /// Speeds seen before at the same endpoint.
@@ -40,8 +40,15 @@ fn sums(workload: &Workload) -> Sums {
     for stage in workload.plan() {
         let requests = match stage.level.size {
             StageSize::Requests { requests } => u64::from(requests),
-            // Bounded by time: how many that comes to is what is measured.
-            StageSize::Duration { .. } => 0,
+            // At a rate the schedule tells, on average; in a closed loop, how many it
+            // comes to is what is measured.
+            StageSize::Duration { seconds } => match stage.level.kind {
+                StageKind::OpenLoop { rate, .. } => (rate.get() * seconds).round() as u64,
+                StageKind::Ramp { from, to, .. } => {
+                    ((from.get() + to.get()) / 2.0 * seconds).round() as u64
+                }
+                _ => 0,
+            },
         };
         let warmups = u64::from(stage.warmup_requests);
         sums.stages += 1;
@@ -60,15 +67,21 @@ pub(in crate::pages) fn rough_seconds(workload: &Workload, speeds: Speeds) -> Op
     let peak = speeds.peak.unwrap_or(f64::INFINITY).max(speeds.single);
     let mut seconds = 0.0;
     for stage in workload.plan() {
-        let concurrency = f64::from(stage.level.kind.concurrency());
-        let speed = (concurrency * speeds.single).min(peak);
+        let kind = stage.level.kind;
+        let speed = (f64::from(kind.slots()) * speeds.single).min(peak);
         let warmup = f64::from(stage.warmup_requests) * f64::from(workload.warmup_output_tokens);
         seconds += warmup / speed
-            + match stage.level.size {
-                StageSize::Requests { requests } => {
+            + match (stage.level.size, kind) {
+                (StageSize::Duration { seconds }, _) => seconds,
+                // The schedule says when the last one is sent, and it must be answered.
+                (StageSize::Requests { requests }, StageKind::OpenLoop { rate, .. }) => {
+                    let last = f64::from(requests) / rate.get();
+                    last.max(f64::from(requests) * f64::from(workload.output_tokens) / peak)
+                        + f64::from(workload.output_tokens) / speeds.single
+                }
+                (StageSize::Requests { requests }, _) => {
                     f64::from(requests) * f64::from(workload.output_tokens) / speed
                 }
-                StageSize::Duration { seconds } => seconds,
             };
     }
     (seconds.is_finite() && seconds > 0.0).then_some(seconds)
@@ -76,7 +89,10 @@ pub(in crate::pages) fn rough_seconds(workload: &Workload, speeds: Speeds) -> Op
 
 #[cfg(test)]
 mod tests {
-    use tokdyno_domain::workload::Preset;
+    use tokdyno_domain::{
+        views::measure::{LoadForm, WorkloadForm},
+        workload::Preset,
+    };
 
     use super::*;
 
@@ -87,6 +103,38 @@ mod tests {
             sentence(&Preset::Quick.workload()),
             "3 stages: 163 requests and 41 warm-up requests, up to 42,384 completion tokens in all."
         );
+    }
+
+    #[test]
+    fn a_rate_says_how_many_and_how_long() {
+        let form = WorkloadForm {
+            preset: None,
+            load: LoadForm::Rates,
+            single_stream: None,
+            rates: "2".to_owned(),
+            seconds: Some(30.0),
+            output_tokens: 100,
+            repeats: 1,
+            ..WorkloadForm::default()
+        };
+        let workload = form.workload().expect("a workload");
+        assert!(sentence(&workload).starts_with("1 stage: 60 requests and 2 warm-up"));
+        let speeds = Speeds {
+            single: 100.0,
+            peak: None,
+        };
+        // Two warm-ups of 16 tokens at once, and half a minute.
+        let seconds = rough_seconds(&workload, speeds).expect("a guess");
+        assert!((seconds - (0.16 + 30.0)).abs() < 1e-9, "{seconds}");
+        let counted = WorkloadForm {
+            requests: Some(20),
+            seconds: None,
+            ..form
+        };
+        let workload = counted.workload().expect("a workload");
+        // The last is sent after ten seconds and answered a second later.
+        let seconds = rough_seconds(&workload, speeds).expect("a guess");
+        assert!((seconds - (0.16 + 10.0 + 1.0)).abs() < 1e-9, "{seconds}");
     }
 
     #[test]

@@ -131,7 +131,7 @@ fn headline(view: &RunView) -> Vec<Headline> {
     let mut loops: Vec<&LevelView> = view
         .levels
         .iter()
-        .filter(|level| level.kind != StageKind::SingleStream)
+        .filter(|level| level.kind.closed_loop().is_some())
         .collect();
     loops.sort_by(|a, b| {
         let mean = |level: &LevelView| level.output_tps.map_or(f64::NEG_INFINITY, |e| e.mean);
@@ -140,9 +140,9 @@ fn headline(view: &RunView) -> Vec<Headline> {
     if let Some(peak) = loops.first()
         && let Some(estimate) = peak.output_tps
     {
-        let concurrency = peak.kind.concurrency();
+        let at = peak.kind;
         figures.push(Headline {
-            label: format!("Highest throughput, at C = {concurrency}"),
+            label: format!("Highest throughput, at {at}"),
             estimate,
             unit: "tok/s",
             doubtful: is_doubtful(peak),
@@ -150,7 +150,7 @@ fn headline(view: &RunView) -> Vec<Headline> {
         });
         if let Some(estimate) = peak.decode_tps {
             figures.push(Headline {
-                label: format!("Speed of each user, at C = {concurrency}"),
+                label: format!("Speed of each user, at {at}"),
                 estimate,
                 unit: "tok/s",
                 doubtful: is_doubtful(peak),
@@ -159,7 +159,7 @@ fn headline(view: &RunView) -> Vec<Headline> {
         }
         if let Some(estimate) = peak.ttft_ms {
             figures.push(Headline {
-                label: format!("Time to first token, at C = {concurrency}"),
+                label: format!("Time to first token, at {at}"),
                 estimate,
                 unit: "ms",
                 doubtful: is_doubtful(peak),
@@ -167,7 +167,38 @@ fn headline(view: &RunView) -> Vec<Headline> {
             });
         }
     }
+    if let Some(level) = view.levels.iter().rfind(|level| level.kind.is_open()) {
+        rate(level, &mut figures);
+    }
     figures
+}
+
+/// What a load at a rate says: whether it was answered, and how soon.
+fn rate(level: &LevelView, figures: &mut Vec<Headline>) {
+    let at = level.kind;
+    for (label, estimate, unit, note) in [
+        (
+            format!("Answered, at {at}"),
+            level.request_throughput,
+            "req/s",
+            "",
+        ),
+        (
+            format!("Time to first token from schedule, at {at}"),
+            level.ttft_intended_ms,
+            "ms",
+            " · median",
+        ),
+        (format!("Goodput, at {at}"), level.goodput, "req/s", ""),
+    ] {
+        figures.extend(estimate.map(|estimate| Headline {
+            label,
+            estimate,
+            unit,
+            doubtful: is_doubtful(level),
+            note: note.to_owned(),
+        }));
+    }
 }
 
 fn level(view: &RunView, is: impl Fn(&LevelView) -> bool) -> Option<&LevelView> {

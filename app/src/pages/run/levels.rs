@@ -6,10 +6,19 @@ use tokdyno_domain::{text, views::run::LevelView};
 use super::data::RunData;
 use crate::components::{badges::SourceBadge, figures::EstimateCell, table::TableBox};
 
-/// A row per level.
+/// A row per level with a number of requests in flight.
 #[component]
 pub(super) fn Levels(data: RunData) -> impl IntoView {
-    let levels = data.part(|view| view.levels.clone());
+    let levels = data.part(|view| {
+        view.levels
+            .iter()
+            .filter(|level| !level.kind.is_open())
+            .cloned()
+            .collect::<Vec<_>>()
+    });
+    let has_bounds = Memo::new(move |_| {
+        levels.with(|levels| levels.iter().any(|level| level.goodput.is_some()))
+    });
     view! {
         <Show when=move || levels.with(|levels| !levels.is_empty())>
             <section aria-labelledby="levels-title">
@@ -26,11 +35,21 @@ pub(super) fn Levels(data: RunData) -> impl IntoView {
                                 <th scope="col" class="num">"TTFT, ms"</th>
                                 <th scope="col" class="num">"TPOT, ms"</th>
                                 <th scope="col" class="num">"In flight"</th>
+                                <Show when=move || has_bounds.get()>
+                                    <th scope="col" class="num">"Goodput, req/s"</th>
+                                </Show>
                                 <th scope="col" class="num">"Requests"</th>
                                 <th scope="col" class="num">"Failed"</th>
                             </tr>
                         </thead>
-                        <tbody>{move || levels.with(|levels| levels.iter().map(row).collect_view())}</tbody>
+                        <tbody>
+                            {move || {
+                                let bounds = has_bounds.get();
+                                levels.with(|levels| {
+                                    levels.iter().map(|level| row(level, bounds)).collect_view()
+                                })
+                            }}
+                        </tbody>
                     </table>
                 </TableBox>
                 <p class="muted">
@@ -41,7 +60,7 @@ pub(super) fn Levels(data: RunData) -> impl IntoView {
     }
 }
 
-fn row(level: &LevelView) -> impl IntoView + use<> {
+fn row(level: &LevelView, bounds: bool) -> impl IntoView + use<> {
     let doubtful = level.disputed || !level.flags.is_empty();
     view! {
         <tr class:doubtful=doubtful>
@@ -69,6 +88,14 @@ fn row(level: &LevelView) -> impl IntoView + use<> {
             <td class="num">
                 <EstimateCell estimate=level.achieved_concurrency doubtful/>
             </td>
+            {bounds
+                .then(|| {
+                    view! {
+                        <td class="num">
+                            <EstimateCell estimate=level.goodput doubtful/>
+                        </td>
+                    }
+                })}
             <td class="num">{text::count(level.completed)}</td>
             <td class="num">{text::count(level.failed)}</td>
         </tr>

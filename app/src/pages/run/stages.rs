@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use tokdyno_domain::{
+    goodput::Goodput,
     metrics::{Distribution, StageFlag},
     text,
     views::run::StageView,
@@ -41,7 +42,10 @@ pub(super) fn Stages(data: RunData) -> impl IntoView {
                                 <th scope="col" class="num">"Tokens"</th>
                                 <th scope="col" class="num">"Output, tok/s"</th>
                                 <th scope="col" class="num">"Steady, tok/s"</th>
+                                <th scope="col" class="num">"Peak, tok/s"</th>
+                                <th scope="col" class="num">"Answered, req/s"</th>
                                 <th scope="col" class="num">"In flight"</th>
+                                <th scope="col" class="num">"At most"</th>
                                 <th scope="col">"Remarks"</th>
                             </tr>
                         </thead>
@@ -87,13 +91,18 @@ pub(super) fn Stages(data: RunData) -> impl IntoView {
 }
 
 fn row(stage: StageView) -> impl IntoView {
+    let doubtful = stage.disputed || !stage.flags.is_empty() || stage.remark.is_some();
     let mut remarks: Vec<String> = stage.flags.iter().map(StageFlag::sentence).collect();
     remarks.extend(stage.remark);
+    if let Some(goodput) = &stage.goodput {
+        remarks.push(good(goodput, stage.completed));
+    }
+    remarks.extend(stage.conditions.ended_early);
     if stage.disputed {
         remarks.push("Notes disagree about this figure.".to_owned());
     }
     view! {
-        <tr class:doubtful=!remarks.is_empty()>
+        <tr class:doubtful=doubtful>
             <th scope="row">
                 {stage.kind.to_string()} {(!stage.complete).then_some(" (not to its end)")}
             </th>
@@ -105,16 +114,38 @@ fn row(stage: StageView) -> impl IntoView {
             <td class="num">{text::count(stage.output_tokens)}</td>
             <td class="num">{text::optional(stage.output_tps)}</td>
             <td class="num">{text::optional(stage.steady_output_tps)}</td>
+            <td class="num">{text::optional(stage.peak_output_tps)}</td>
+            <td class="num">{text::optional(stage.request_throughput)}</td>
             <td class="num">{text::optional(stage.achieved_concurrency)}</td>
+            <td class="num">
+                {stage
+                    .peak_in_flight
+                    .map_or_else(|| text::NO_FIGURE.to_owned(), |peak| text::count(peak.into()))}
+            </td>
             <td class="remark">{remarks.join(" ")}</td>
         </tr>
     }
+}
+
+/// `31 of 40 requests were good; 2 lack a bounded figure.`
+fn good(goodput: &Goodput, completed: u64) -> String {
+    let lacking = match goodput.undefined {
+        0 => String::new(),
+        lacking => format!("; {} lack a bounded figure", text::count(lacking)),
+    };
+    format!(
+        "{} of {} met the bounds{lacking}.",
+        text::count(goodput.good),
+        text::plural(completed, "request", "requests"),
+    )
 }
 
 fn distributions(stage: &StageView) -> Vec<AnyView> {
     let name = format!("{}, repeat {}", stage.kind, stage.repeat + 1);
     [
         ("TTFT, ms", stage.ttft_ms),
+        ("TTFT from schedule, ms", stage.ttft_intended_ms),
+        ("First answer text, ms", stage.first_answer_ms),
         ("TPOT, ms", stage.tpot_ms),
         ("Between tokens, ms", stage.itl_ms),
         ("End to end, ms", stage.e2el_ms),

@@ -15,7 +15,7 @@ use super::address;
 use crate::{
     components::{
         badges::{SourceBadge, StampBadge, StateBadge},
-        figures::EstimateCell,
+        figures::{EstimateCell, PeakCell},
         icon::{Glyph, Icon},
         table::TableBox,
         time::RelativeTime,
@@ -135,7 +135,6 @@ fn row(run: &RunSummary, shared: Shared) -> impl IntoView + use<> {
     let id = run.id;
     let chosen = shared.chosen;
     let name = run.configuration.clone();
-    let peak = run.peak_output;
     let when = run.finished_at.or(run.started_at).unwrap_or(run.created_at);
     let toggle = move |_| {
         chosen.update(|chosen| {
@@ -220,11 +219,7 @@ fn row(run: &RunSummary, shared: Shared) -> impl IntoView + use<> {
                 <EstimateCell estimate=run.single_stream/>
             </td>
             <td class="num">
-                <EstimateCell estimate=peak.map(|(_, estimate)| estimate)/>
-                {peak
-                    .map(|(concurrency, _)| {
-                        view! { <span class="run-peak">{format!("at C = {concurrency}")}</span> }
-                    })}
+                <PeakCell peak=run.peak_output rate=run.peak_rate note_class="run-peak"/>
             </td>
             <td>
                 <RelativeTime at=when/>

@@ -146,10 +146,7 @@ fn concurrencies(runs: &[&RunFacts]) -> Vec<u32> {
     let mut all: Vec<u32> = runs
         .iter()
         .flat_map(|run| &run.stages)
-        .filter_map(|stage| match stage.kind {
-            StageKind::SingleStream => None,
-            StageKind::ClosedLoop { concurrency } => Some(concurrency),
-        })
+        .filter_map(|stage| stage.kind.closed_loop())
         .collect();
     all.sort_unstable();
     all.dedup();

@@ -15,6 +15,8 @@ use crate::{
 /// Bars of a point that stands for several repeats.
 pub(super) const REPEAT_BARS: &str = "Bars: min–max over repeats.";
 
+const NO_P99: &str = "No p99: it needs at least 100 requests in a stage.";
+
 /// The charts of a run's page. `points` may be a sample of its requests.
 #[must_use]
 pub fn run_charts(facts: &RunFacts, points: &[RequestPoint]) -> Vec<ChartSpec> {
@@ -26,6 +28,7 @@ pub fn run_charts(facts: &RunFacts, points: &[RequestPoint]) -> Vec<ChartSpec> {
         percentile_curve(facts, "tpot", "Time per output token", |stage| {
             stage.tpot_ms
         }),
+        rate_curve(facts),
         distribution(facts, points),
         timeline(facts, points),
     ];
@@ -121,16 +124,18 @@ fn series_over_concurrency(
             source: run.summary.source,
             points: levels(&run.stages)
                 .iter()
-                .filter(|level| level.kind != StageKind::SingleStream)
-                .filter_map(|level| Some(point(level, figure(level)?)))
+                .filter_map(|level| {
+                    let concurrency = f64::from(level.kind.closed_loop()?);
+                    Some(point(concurrency, level, figure(level)?))
+                })
                 .collect(),
         })
         .collect()
 }
 
-fn point(level: &LevelView, estimate: Estimate) -> Point {
+fn point(x: f64, level: &LevelView, estimate: Estimate) -> Point {
     Point {
-        x: f64::from(level.kind.concurrency()),
+        x,
         y: estimate.mean,
         y_bar: estimate.bar(),
         n: Some(estimate.n),
@@ -183,7 +188,7 @@ fn percentile_curve(
         ("p99", |d| d.p99),
     ];
     let mut concurrencies: Vec<u32> = closed_stages(facts)
-        .map(|stage| stage.kind.concurrency())
+        .filter_map(|stage| stage.kind.closed_loop())
         .collect();
     concurrencies.sort_unstable();
     concurrencies.dedup();
@@ -205,7 +210,7 @@ fn percentile_curve(
                 .filter_map(|&concurrency| {
                     let estimate = Estimate::of(
                         closed_stages(facts)
-                            .filter(|stage| stage.kind.concurrency() == concurrency)
+                            .filter(|stage| stage.kind.closed_loop() == Some(concurrency))
                             .filter_map(|stage| pick(&figure(stage))),
                     )?;
                     Some(Point {
@@ -229,8 +234,7 @@ fn percentile_curve(
         std::slice::from_ref(facts),
     );
     if spec.series.iter().all(|series| series.name != "p99") && !spec.is_empty() {
-        spec.notes
-            .push("No p99: it needs at least 100 requests in a stage.".to_owned());
+        spec.notes.push(NO_P99.to_owned());
     }
     spec
 }
@@ -239,7 +243,68 @@ fn closed_stages(facts: &RunFacts) -> impl Iterator<Item = &StageView> {
     facts
         .stages
         .iter()
-        .filter(|stage| stage.kind != StageKind::SingleStream)
+        .filter(|stage| stage.kind.closed_loop().is_some())
+}
+
+/// Time to first token over the rate of open loops: from the sending, and from the
+/// moment at which the schedule meant it to be sent. Where the two part, the
+/// measuring machine was late.
+fn rate_curve(facts: &RunFacts) -> ChartSpec {
+    type Pick = fn(&LevelView) -> Option<Estimate>;
+    let curves: [(&str, Pick); 4] = [
+        ("p50", |level| level.ttft_ms),
+        ("p99", |level| level.ttft_p99_ms),
+        ("p50, from the scheduled start", |level| {
+            level.ttft_intended_ms
+        }),
+        ("p99, from the scheduled start", |level| {
+            level.ttft_intended_p99_ms
+        }),
+    ];
+    let levels = levels(&facts.stages);
+    let series: Vec<Series> = curves
+        .iter()
+        .zip(0_u8..)
+        .map(|((name, figure), colour)| Series {
+            name: (*name).to_owned(),
+            colour,
+            mark: mark_of(facts.summary.engine),
+            line: if colour < 2 {
+                Line::Solid
+            } else {
+                Line::Dashed
+            },
+            source: facts.summary.source,
+            points: levels
+                .iter()
+                .filter_map(|level| match level.kind {
+                    StageKind::OpenLoop { rate, .. } => {
+                        Some(point(rate.get(), level, figure(level)?))
+                    }
+                    _ => None,
+                })
+                .collect(),
+        })
+        .filter(|series| !series.points.is_empty())
+        .collect();
+    let mut spec = curve(
+        "ttft-rate",
+        "Time to first token over request rate",
+        "Time to first token at p50 and p99 for each rate of the open loop, from the sending and from the scheduled start.".to_owned(),
+        axis("Time to first token", "ms"),
+        series,
+        std::slice::from_ref(facts),
+    );
+    spec.x = axis("Request rate", "req/s");
+    if spec
+        .series
+        .iter()
+        .all(|series| !series.name.starts_with("p99"))
+        && !spec.is_empty()
+    {
+        spec.notes.push(NO_P99.to_owned());
+    }
+    spec
 }
 
 /// How many requests had their first token by when, a line per load level.
@@ -407,7 +472,10 @@ pub(super) fn notes(series: &[Series]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::samples::{closed, run, single};
+    use crate::{
+        analysis::samples::{closed, open, run, single},
+        metrics::Distribution,
+    };
 
     fn points() -> Vec<RequestPoint> {
         (0..4_u32)
@@ -456,6 +524,32 @@ mod tests {
         );
         let charts = run_charts(&run(1, "a", vec![]), &[]);
         assert_eq!(charts, []);
+    }
+
+    #[test]
+    fn rates_have_a_curve_of_their_own() {
+        let late = StageView {
+            ttft_intended_ms: Distribution::of(vec![30.0, 90.0]),
+            ..open(4.0, 1)
+        };
+        let facts = run(1, "a", vec![open(2.0, 0), late]);
+        let chart = rate_curve(&facts);
+        let of = |name: &str| -> Vec<(f64, f64)> {
+            chart
+                .series
+                .iter()
+                .filter(|series| series.name == name)
+                .flat_map(|series| series.points.iter().map(|point| (point.x, point.y)))
+                .collect()
+        };
+        assert_eq!(of("p50"), [(2.0, 25.0), (4.0, 25.0)]);
+        assert_eq!(of("p50, from the scheduled start"), [(4.0, 60.0)]);
+        assert_eq!(chart.notes, [NO_P99]);
+        let ids: Vec<String> = run_charts(&facts, &points())
+            .into_iter()
+            .map(|chart| chart.id)
+            .collect();
+        assert_eq!(ids, ["ttft-rate", "ttft-distribution", "timeline"]);
     }
 
     #[test]

@@ -359,7 +359,7 @@ fn highest_common(one: &Column<'_>, other: &Column<'_>) -> Option<StageKind> {
     one.levels
         .iter()
         .map(|level| level.kind)
-        .filter(|kind| *kind != StageKind::SingleStream && other.level(*kind).is_some())
+        .filter(|kind| kind.closed_loop().is_some() && other.level(*kind).is_some())
         .max()
 }
 
@@ -418,14 +418,15 @@ fn throughput_ratios(baseline: &Column<'_>, other: &Column<'_>) -> Vec<(u32, f64
     baseline
         .levels
         .iter()
-        .filter(|level| level.kind != StageKind::SingleStream && !level.is_doubtful())
+        .filter(|level| !level.is_doubtful())
         .filter_map(|level| {
             let base = level.output_tps?.mean;
             let theirs = other
                 .level(level.kind)
                 .filter(|theirs| !theirs.is_doubtful())?;
             let ratio = theirs.output_tps?.mean / base;
-            (base > 0.0 && ratio > 0.0).then_some((level.kind.concurrency(), ratio))
+            let concurrency = level.kind.closed_loop()?;
+            (base > 0.0 && ratio > 0.0).then_some((concurrency, ratio))
         })
         .collect()
 }
@@ -435,7 +436,7 @@ fn throughput_ratios(baseline: &Column<'_>, other: &Column<'_>) -> Vec<(u32, f64
 fn decision_chart(columns: &[Column<'_>]) -> ChartSpec {
     let common = kinds(columns)
         .into_iter()
-        .filter(|kind| *kind != StageKind::SingleStream)
+        .filter(|kind| kind.closed_loop().is_some())
         .filter(|kind| columns.iter().all(|column| column.level(*kind).is_some()))
         .max();
     let series: Vec<Series> = columns

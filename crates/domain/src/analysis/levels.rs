@@ -1,6 +1,6 @@
 //! Stages over their repeats.
 
-use super::RunFacts;
+use super::{RunFacts, meanwhile};
 use crate::{
     metrics::StageFlag,
     source::Source,
@@ -59,6 +59,17 @@ fn level(kind: StageKind, stages: &[&StageView]) -> LevelView {
         ttft_ms: over(&|stage| stage.ttft_ms.p50),
         tpot_ms: over(&|stage| stage.tpot_ms.p50),
         achieved_concurrency: over(&|stage| stage.achieved_concurrency),
+        request_throughput: over(&|stage| stage.request_throughput),
+        ttft_p99_ms: over(&|stage| stage.ttft_ms.p99),
+        ttft_intended_ms: over(&|stage| stage.ttft_intended_ms.p50),
+        ttft_intended_p99_ms: over(&|stage| stage.ttft_intended_ms.p99),
+        peak_in_flight: stages.iter().filter_map(|stage| stage.peak_in_flight).max(),
+        goodput: over(&|stage| stage.goodput?.requests_per_s),
+        chunks_per_s: meanwhile::chunks_per_s(stages),
+        engine: meanwhile::engine(stages),
+        ttft_beside_engine_ms: meanwhile::ttft_beside_engine(stages),
+        client: meanwhile::client(stages),
+        certificate: meanwhile::certificate(stages),
         completed,
         failed: stages.iter().map(|stage| stage.failed).sum(),
         flags: sentences,
@@ -82,14 +93,17 @@ pub fn summarise(facts: &RunFacts) -> RunSummary {
     let single_stream = levels.iter().find_map(|level| level.single_stream);
     let peak_output = levels
         .iter()
-        .filter_map(|level| match level.kind {
-            StageKind::SingleStream => None,
-            StageKind::ClosedLoop { concurrency } => Some((concurrency, level.output_tps?)),
-        })
+        .filter_map(|level| Some((level.kind.closed_loop()?, level.output_tps?)))
         .max_by(|(_, one), (_, other)| one.mean.total_cmp(&other.mean));
+    let peak_rate = levels
+        .iter()
+        .rfind(|level| level.kind.is_open())
+        .filter(|_| levels.iter().all(|level| level.kind.is_open()))
+        .map(|level| (level.kind, level.request_throughput));
     RunSummary {
         single_stream,
         peak_output,
+        peak_rate,
         flagged: levels.iter().any(LevelView::is_doubtful),
         ..facts.summary.clone()
     }
@@ -98,7 +112,7 @@ pub fn summarise(facts: &RunFacts) -> RunSummary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::samples::{closed, recorded, run, single};
+    use crate::analysis::samples::{closed, open, recorded, run, single};
 
     #[test]
     fn repeats_of_a_level_are_taken_together() {
@@ -116,6 +130,18 @@ mod tests {
         assert_eq!(levels[1].output_tps.expect("a figure").n, 2);
         assert_eq!(levels[1].single_stream, None);
         assert!(!levels[1].is_doubtful());
+    }
+
+    #[test]
+    fn a_run_at_rates_only_says_its_highest() {
+        let rates = summarise(&run(1, "a", vec![open(4.0, 0), open(10.0, 1)]));
+        let (kind, answered) = rates.peak_rate.expect("a rate");
+        assert_eq!(kind.to_string(), "10 req/s (evenly spaced)");
+        assert_eq!(answered.map(|answered| answered.mean), Some(9.0));
+        assert_eq!((rates.single_stream, rates.peak_output), (None, None));
+        let mixed = summarise(&run(2, "a", vec![open(4.0, 0), closed(8, 0, 100.0)]));
+        assert_eq!(mixed.peak_rate, None);
+        assert_eq!(summarise(&run(3, "a", vec![])).peak_rate, None);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::RunFacts;
 use crate::{
+    conditions::StageConditions,
     engine::EngineKind,
     ids::{ContentHash, RunId},
     metrics::{Distribution, METRIC_VERSION},
@@ -11,7 +12,7 @@ use crate::{
     source::Source,
     timestamp::Timestamp,
     views::run::{RunSummary, StageView},
-    workload::StageKind,
+    workload::{Arrivals, StageKind, Thousandths},
 };
 
 fn stage(kind: StageKind, repeat: u32) -> StageView {
@@ -29,13 +30,21 @@ fn stage(kind: StageKind, repeat: u32) -> StageView {
         output_tokens: 1024,
         output_tps: None,
         steady_output_tps: None,
+        peak_output_tps: None,
+        request_throughput: None,
         achieved_concurrency: Some(1.0),
+        peak_in_flight: None,
+        chunks: None,
         ttft_ms: Distribution::of(vec![20.0, 30.0]),
+        ttft_intended_ms: Distribution::default(),
+        first_answer_ms: Distribution::default(),
         tpot_ms: Distribution::of(vec![10.0, 12.0]),
         itl_ms: Distribution::default(),
         e2el_ms: Distribution::of(vec![2800.0]),
         e2e_tps: Distribution::default(),
         decode_tps: Distribution::of(vec![90.0, 100.0]),
+        goodput: None,
+        conditions: StageConditions::default(),
         flags: vec![],
         remark: None,
     }
@@ -52,6 +61,21 @@ pub(crate) fn closed(concurrency: u32, repeat: u32, output_tps: f64) -> StageVie
     StageView {
         output_tps: Some(output_tps),
         ..stage(StageKind::ClosedLoop { concurrency }, repeat)
+    }
+}
+
+pub(crate) fn open(rate: f64, index: u32) -> StageView {
+    let rate = Thousandths::new(rate).expect("a rate");
+    StageView {
+        index,
+        request_throughput: Some(rate.get() * 0.9),
+        ..stage(
+            StageKind::OpenLoop {
+                rate,
+                arrivals: Arrivals::Constant,
+            },
+            0,
+        )
     }
 }
 
@@ -100,6 +124,7 @@ pub(crate) fn run(id: i64, configuration: &str, stages: Vec<StageView>) -> RunFa
             finished_at: Some(Timestamp(id)),
             single_stream: None,
             peak_output: None,
+            peak_rate: None,
             flagged: false,
             launch: None,
         },

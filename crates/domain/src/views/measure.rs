@@ -6,9 +6,10 @@ use crate::{
     endpoint::{EndpointUrl, EndpointUrlError, TlsTrust},
     engine::EngineInfo,
     meter::ApiKey,
-    prompts::PromptSet,
-    workload::{Api, LoadLevel, Preset, StageSize, Workload, WorkloadError, parse_concurrencies},
+    workload::{Workload, WorkloadError},
 };
+
+pub use super::workload_form::{ArrivalsForm, LoadForm, SharedPrefixForm, WorkloadForm};
 
 /// An address as typed, with what is needed to reach it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -62,86 +63,6 @@ pub struct NewRun {
     pub workload: WorkloadForm,
 }
 
-/// A workload as typed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct WorkloadForm {
-    /// A preset, or none for the fields below.
-    pub preset: Option<Preset>,
-    /// Which route.
-    pub api: Api,
-    /// Requests of the single stream; none leaves it out. With a preset, ignored.
-    pub single_stream: Option<u32>,
-    /// Concurrencies as typed, such as `1, 8, 32, 128`; may be blank.
-    pub concurrencies: String,
-    /// Requests a stage; none for four per slot.
-    pub requests: Option<u32>,
-    /// Completion tokens asked for.
-    pub output_tokens: u32,
-    /// Repeats.
-    pub repeats: u32,
-    /// Warm-up requests a stage; none for one per slot.
-    pub warmup_requests: Option<u32>,
-    /// Prompts from a file: its name and text; none for the built-in ones.
-    pub prompt_file: Option<(String, String)>,
-    /// The three founding prompts instead of varied ones.
-    pub founding_prompts: bool,
-}
-
-impl Default for WorkloadForm {
-    fn default() -> Self {
-        Self {
-            preset: Some(Preset::Quick),
-            api: Api::Completions,
-            single_stream: Some(5),
-            concurrencies: "1, 8, 32, 128".to_owned(),
-            requests: None,
-            output_tokens: 256,
-            repeats: 3,
-            warmup_requests: None,
-            prompt_file: None,
-            founding_prompts: false,
-        }
-    }
-}
-
-impl WorkloadForm {
-    /// The workload that is meant.
-    ///
-    /// # Errors
-    /// A field that cannot be run; see [`WorkloadError`].
-    pub fn workload(&self) -> Result<Workload, WorkloadError> {
-        let mut workload = match self.preset {
-            Some(preset) => preset.workload(),
-            None => self.custom()?,
-        };
-        workload.api = self.api;
-        if let Some((name, text)) = &self.prompt_file {
-            workload.prompts = PromptSet::from_file(name, text)?;
-        } else if self.founding_prompts {
-            workload.prompts = PromptSet::Founding;
-        }
-        workload.validate()?;
-        Ok(workload)
-    }
-
-    fn custom(&self) -> Result<Workload, WorkloadError> {
-        let size = self
-            .requests
-            .map(|requests| StageSize::Requests { requests });
-        let levels: Vec<LoadLevel> = Workload::levels(
-            self.single_stream,
-            &parse_concurrencies(&self.concurrencies)?,
-            size,
-        );
-        Ok(Workload {
-            output_tokens: self.output_tokens,
-            repeats: self.repeats,
-            warmup_requests: self.warmup_requests,
-            ..Workload::with_levels("custom", levels)
-        })
-    }
-}
-
 /// Why a measurement cannot be queued.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NewRunError {
@@ -192,6 +113,7 @@ impl NewRun {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::Preset;
 
     fn new_run() -> NewRun {
         NewRun {

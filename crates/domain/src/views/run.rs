@@ -4,10 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ChartView,
+    measure::WorkloadForm,
     run_host::{RunHost, RunLaunch},
 };
 use crate::{
+    conditions::{Certificate, ClientLoad, EngineReport, StageConditions},
     engine::EngineKind,
+    goodput::Goodput,
     ids::{ContentHash, RunId},
     meter::Progress,
     metrics::{Distribution, StageFlag},
@@ -62,6 +65,10 @@ pub struct RunSummary {
     pub single_stream: Option<Estimate>,
     /// Highest mean output throughput of its levels: C and tok/s.
     pub peak_output: Option<(u32, Estimate)>,
+    /// Its highest rate and the requests per second that were answered there; for
+    /// a run that has neither a single stream nor a C.
+    #[serde(default)]
+    pub peak_rate: Option<(StageKind, Option<Estimate>)>,
     /// Stages with a flag, or figures in dispute.
     pub flagged: bool,
     /// The launch that was measured; none for a bare address or an import.
@@ -110,6 +117,13 @@ pub struct RunView<C = ChartView> {
     pub levels: Vec<LevelView>,
     /// One per stage.
     pub stages: Vec<StageView>,
+    /// Stages of the plan that a rule of the workload left out.
+    #[serde(default)]
+    pub skipped: Vec<SkippedStage>,
+    /// Its workload as the form has it, so that it can be measured again; none where
+    /// the form cannot say it. Prompts from a file have to be chosen anew.
+    #[serde(default)]
+    pub again: Option<WorkloadForm>,
     /// Curves over concurrency, distribution, timeline.
     pub charts: Vec<C>,
     /// What a reader must know, in sentences.
@@ -137,10 +151,24 @@ pub struct AcceptanceView {
     pub definition: String,
 }
 
+/// A stage that was planned and left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkippedStage {
+    /// Place in the plan.
+    pub index: u32,
+    /// What it would have been.
+    #[serde(flatten)]
+    pub kind: StageKind,
+    /// In which repeat, from 0.
+    pub repeat: u32,
+    /// Why, in a sentence; none where a file said only which.
+    pub reason: Option<String>,
+}
+
 /// A load level over its repeats.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LevelView {
-    /// Single stream or C.
+    /// Single stream, C or a rate.
     #[serde(flatten)]
     pub kind: StageKind,
     /// Source of its figures.
@@ -163,6 +191,42 @@ pub struct LevelView {
     pub tpot_ms: Option<Estimate>,
     /// Σ (end − sent) / duration of each repeat.
     pub achieved_concurrency: Option<Estimate>,
+    /// Requests answered per second of each repeat.
+    #[serde(default)]
+    pub request_throughput: Option<Estimate>,
+    /// p99 of the time to first token of each repeat, in ms.
+    #[serde(default)]
+    pub ttft_p99_ms: Option<Estimate>,
+    /// Open loop: median time from a request's scheduled start to its first token,
+    /// of each repeat, in ms.
+    #[serde(default)]
+    pub ttft_intended_ms: Option<Estimate>,
+    /// The same at p99.
+    #[serde(default)]
+    pub ttft_intended_p99_ms: Option<Estimate>,
+    /// Most requests in flight at any moment of any repeat.
+    #[serde(default)]
+    pub peak_in_flight: Option<u32>,
+    /// Requests per second that met the workload's bounds, of each repeat.
+    #[serde(default)]
+    pub goodput: Option<Estimate>,
+    /// Token chunks per second, of the repeat that had most.
+    #[serde(default)]
+    pub chunks_per_s: Option<f64>,
+    /// What the engine said meanwhile: counts added up over the repeats, maxima of
+    /// all of them.
+    #[serde(default)]
+    pub engine: Option<EngineReport>,
+    /// Mean time to first token by our clock in the repeats for which the engine
+    /// told its own, in ms.
+    #[serde(default)]
+    pub ttft_beside_engine_ms: Option<f64>,
+    /// How the measuring machine fared: the worst of the repeats.
+    #[serde(default)]
+    pub client: Option<ClientLoad>,
+    /// What the measuring machine can time truthfully: the least of the repeats.
+    #[serde(default)]
+    pub certificate: Option<Certificate>,
     /// Requests that succeeded.
     pub completed: u64,
     /// Requests that failed.
@@ -178,7 +242,7 @@ pub struct LevelView {
 pub struct StageView {
     /// Place in the order.
     pub index: u32,
-    /// Single stream or C.
+    /// Single stream, C or a rate.
     #[serde(flatten)]
     pub kind: StageKind,
     /// Which repeat, from 0.
@@ -203,10 +267,28 @@ pub struct StageView {
     pub output_tps: Option<f64>,
     /// In the steady window, in tok/s.
     pub steady_output_tps: Option<f64>,
+    /// In its busiest second, in tok/s.
+    #[serde(default)]
+    pub peak_output_tps: Option<f64>,
+    /// Requests answered per second.
+    #[serde(default)]
+    pub request_throughput: Option<f64>,
     /// Requests in flight on average.
     pub achieved_concurrency: Option<f64>,
+    /// Most requests in flight at any moment.
+    #[serde(default)]
+    pub peak_in_flight: Option<u32>,
+    /// Token chunks read.
+    #[serde(default)]
+    pub chunks: Option<u64>,
     /// Time to first token, in ms.
     pub ttft_ms: Distribution,
+    /// Open loop: from the scheduled start to the first token, in ms.
+    #[serde(default)]
+    pub ttft_intended_ms: Distribution,
+    /// Until the first text of the answer, reasoning not included, in ms.
+    #[serde(default)]
+    pub first_answer_ms: Distribution,
     /// Time per output token, in ms.
     pub tpot_ms: Distribution,
     /// Gap between tokens, in ms.
@@ -217,6 +299,12 @@ pub struct StageView {
     pub e2e_tps: Distribution,
     /// 1000 / tpot, in tok/s.
     pub decode_tps: Distribution,
+    /// Requests that met the workload's bounds, where it has any.
+    #[serde(default)]
+    pub goodput: Option<Goodput>,
+    /// What went on around it.
+    #[serde(default)]
+    pub conditions: StageConditions,
     /// What a reader must know.
     pub flags: Vec<StageFlag>,
     /// A remark for recorded figures.
@@ -247,6 +335,8 @@ impl<C> RunView<C> {
             progress: self.progress,
             levels: self.levels,
             stages: self.stages,
+            skipped: self.skipped,
+            again: self.again,
             remarks: self.remarks,
             recorded_requests: self.recorded_requests,
             acceptance: self.acceptance,

@@ -208,6 +208,7 @@ impl Drive<'_> {
             tls: claimed.tls.clone(),
             api_key: key.clone(),
             workload: claimed.workload.clone(),
+            certify: self.worker.lab.0.config.certify,
             spool: None,
         };
         let program = &self.worker.lab.0.config.meter;

@@ -4,10 +4,11 @@
 
 use sqlx::{PgConnection, PgPool, types::Json};
 use tokdyno_domain::{
+    conditions::StageConditions,
     ids::RunId,
     live::{LiveEvent, LiveKind},
     meter::{ClientInfo, MeterEvent, MeterEventKind, MeterOutcome, Progress},
-    metrics::{StageAsked, StageFigures, StageFlag, stage_figures},
+    metrics::{StageFigures, StageFlag, whole_stage},
     run::RunState,
     source::Source,
     timestamp::Timestamp,
@@ -19,6 +20,7 @@ use crate::{
     LabError, clean,
     live::{announce, emit},
     requests::{self, Columns, ROWS},
+    skipped,
     stages::{self, NewStage},
 };
 
@@ -29,7 +31,8 @@ pub(crate) struct Batch {
     last_seq: i64,
     columns: Columns,
     started: Option<Started>,
-    stages: Vec<(u32, Box<StageFigures>)>,
+    stages: Vec<Finished>,
+    skipped: Vec<(u32, String)>,
     simulated: bool,
     /// The last progress, if it is to be stored.
     pub(crate) progress: Option<Progress>,
@@ -37,6 +40,12 @@ pub(crate) struct Batch {
     pub(crate) meter_pid: Option<u32>,
     /// How the meter ended, and when, as it told.
     pub(crate) finished: Option<(MeterOutcome, Timestamp)>,
+}
+
+struct Finished {
+    stage: u32,
+    figures: Box<StageFigures>,
+    conditions: Box<StageConditions>,
 }
 
 struct Started {
@@ -81,9 +90,16 @@ impl Batch {
                 self.columns.push(&request.record, request.trace.as_ref());
             }
             MeterEventKind::Progress(progress) => self.progress = Some(progress),
-            MeterEventKind::StageFinished { stage, figures } => {
-                self.stages.push((stage, figures));
-            }
+            MeterEventKind::StageFinished {
+                stage,
+                figures,
+                conditions,
+            } => self.stages.push(Finished {
+                stage,
+                figures,
+                conditions,
+            }),
+            MeterEventKind::StageSkipped { stage, reason } => self.skipped.push((stage, reason)),
         }
         if news {
             self.last_seq = seq;
@@ -148,15 +164,22 @@ pub(crate) async fn apply(
         };
         announce(&mut tx, &event).await?;
     }
-    for (index, figures) in &batch.stages {
-        let Some(planned) = plan.iter().find(|planned| planned.index == *index) else {
-            return Err(LabError::internal(
-                "storing a stage",
-                format!("stage {index} of run {run} is not planned"),
-            ));
+    for finished in &batch.stages {
+        let index = finished.stage;
+        let complete = !finished.figures.flags.contains(&StageFlag::Partial);
+        let stage = Stage {
+            planned: planned(plan, run, index)?,
+            complete,
+            simulated: held.simulated,
+            figures: &finished.figures,
+            conditions: &finished.conditions,
         };
-        let complete = !figures.flags.contains(&StageFlag::Partial);
-        store_stage(&mut tx, run, planned, complete, held.simulated, figures).await?;
+        stage.store(&mut tx, run).await?;
+        emit(&mut tx, run, LiveKind::Stage { index }).await?;
+    }
+    for (index, reason) in &batch.skipped {
+        planned(plan, run, *index)?;
+        skipped::store(&mut tx, run, *index, Some(reason)).await?;
         emit(&mut tx, run, LiveKind::Stage { index: *index }).await?;
     }
     sqlx::query!(
@@ -168,6 +191,17 @@ pub(crate) async fn apply(
     .await?;
     tx.commit().await?;
     Ok(held)
+}
+
+fn planned(plan: &[StagePlan], run: RunId, index: u32) -> Result<&StagePlan, LabError> {
+    plan.iter()
+        .find(|planned| planned.index == index)
+        .ok_or_else(|| {
+            LabError::internal(
+                "storing a stage",
+                format!("stage {index} of run {run} is not planned"),
+            )
+        })
 }
 
 /// Ends a run; before that, stages which the meter did not finish get the figures
@@ -243,44 +277,57 @@ async fn partial_stages(
             continue;
         };
         let traced = requests::traced(&mut *connection, run, Some(stage)).await?;
-        let asked = StageAsked {
-            kind: planned.level.kind,
-            output_tokens: workload.output_tokens,
-            exact_length: workload.ignore_eos,
-            complete: false,
-        };
+        // What the meter said of it, if it came that far, is not worked out again.
+        let conditions = stages::conditions(&mut *connection, run, planned.index).await?;
         // A large stage takes a while to work out; pages must not wait for it.
-        let figures = tokio::task::spawn_blocking(move || stage_figures(&asked, &traced))
-            .await
-            .map_err(|error| LabError::internal("working out a stage's figures", error))?;
-        store_stage(connection, run, &planned, false, simulated, &figures).await?;
+        let (asked, kind) = (workload.clone(), planned.level.kind);
+        let (figures, conditions) = tokio::task::spawn_blocking(move || {
+            let figures = whole_stage(&asked, kind, false, &traced, &conditions);
+            (figures, conditions)
+        })
+        .await
+        .map_err(|error| LabError::internal("working out a stage's figures", error))?;
+        let stage = Stage {
+            planned: &planned,
+            complete: false,
+            simulated,
+            figures: &figures,
+            conditions: &conditions,
+        };
+        stage.store(connection, run).await?;
     }
     Ok(())
 }
 
-async fn store_stage(
-    connection: &mut PgConnection,
-    run: RunId,
-    planned: &StagePlan,
+/// A stage that was measured, to its end or not.
+struct Stage<'a> {
+    planned: &'a StagePlan,
     complete: bool,
     simulated: bool,
-    figures: &StageFigures,
-) -> Result<(), LabError> {
-    let stage = NewStage {
-        index: planned.index,
-        kind: planned.level.kind,
-        repeat: planned.repeat,
-        complete,
-        source: if simulated {
-            Source::Simulated
-        } else {
-            Source::Measured
-        },
-        disputed: false,
-        remark: None,
-        figures,
-    };
-    stages::store(connection, run, &stage).await
+    figures: &'a StageFigures,
+    conditions: &'a StageConditions,
+}
+
+impl Stage<'_> {
+    async fn store(&self, connection: &mut PgConnection, run: RunId) -> Result<(), LabError> {
+        let stage = NewStage {
+            index: self.planned.index,
+            kind: self.planned.level.kind,
+            repeat: self.planned.repeat,
+            complete: self.complete,
+            source: if self.simulated {
+                Source::Simulated
+            } else {
+                Source::Measured
+            },
+            disputed: false,
+            remark: None,
+            figures: self.figures,
+            conditions: self.conditions,
+            histograms: None,
+        };
+        stages::store(connection, run, &stage).await
+    }
 }
 
 async fn store_started(

@@ -7,16 +7,19 @@ use std::{
 };
 
 use crate::{
+    open_loops::open,
     program::{code, events},
     support::{Server, json, level, paced, proper, run},
 };
 use tokdyno_domain::{
-    meter::{MeterEventKind, MeterOutcome},
+    meter::{MeterEventKind, MeterOutcome, MeterSpec},
+    metrics::StageFlag,
     record::FailureKind,
+    workload::Arrivals,
 };
 
 /// Runs the meter under `ulimit` arguments; its exit code and what it said.
-fn under(limit: &str, server: &Server, concurrency: u32) -> (i32, String) {
+fn under(limit: &str, spec: &MeterSpec) -> (i32, String) {
     let script = format!("ulimit {limit} && exec \"$0\"");
     let mut child = Command::new("sh")
         .args(["-c", &script, env!("CARGO_BIN_EXE_tokdyno-meter")])
@@ -24,8 +27,7 @@ fn under(limit: &str, server: &Server, concurrency: u32) -> (i32, String) {
         .stdout(Stdio::piped())
         .spawn()
         .expect("a shell");
-    let spec = server.spec(vec![level(concurrency, concurrency * 2)]);
-    let line = serde_json::to_string(&spec).expect("a line");
+    let line = serde_json::to_string(spec).expect("a line");
     writeln!(child.stdin.as_mut().expect("its input"), "{line}").expect("written");
     let mut said = String::new();
     child
@@ -40,7 +42,7 @@ fn under(limit: &str, server: &Server, concurrency: u32) -> (i32, String) {
 #[test]
 fn a_limit_that_may_be_raised_is_raised() {
     let server = Server::start(proper);
-    let (code, said) = under("-Sn 100", &server, 150);
+    let (code, said) = under("-Sn 100", &server.spec(vec![level(150, 300)]));
     assert_eq!(code, 0, "{said}");
     let failed = events(&said)
         .into_iter()
@@ -56,7 +58,7 @@ fn a_limit_that_may_be_raised_is_raised() {
 #[test]
 fn a_limit_that_is_too_low_is_named_before_anything_is_sent() {
     let server = Server::start(proper);
-    let (code, said) = under("-n 100", &server, 150);
+    let (code, said) = under("-n 100", &server.spec(vec![level(150, 300)]));
     assert_eq!(code, 2, "{said}");
     let [only] = events(&said).try_into().expect("one event");
     let MeterEventKind::Finished {
@@ -92,4 +94,36 @@ fn a_slot_without_a_connection_takes_nothing_from_the_others() {
         figures.failures.get(&FailureKind::Connect).copied(),
         Some(24 - figures.completed)
     );
+}
+
+#[test]
+fn an_open_loop_ends_where_no_further_connection_may_be_opened() {
+    let server = Server::start(|asked, stream| {
+        if asked.number > 0 {
+            std::thread::sleep(Duration::from_secs(4));
+        }
+        proper(asked, stream)
+    });
+    // Room for 36 connections, which are in use after 1.2 s.
+    let mut spec = server.spec(vec![open(30.0, Arrivals::Constant, 100)]);
+    spec.workload.warmup_requests = Some(0);
+    let (code, said) = under("-n 100", &spec);
+    assert_eq!(code, 0, "{said}");
+    let finished = events(&said)
+        .into_iter()
+        .find_map(|event| match event.kind {
+            MeterEventKind::StageFinished {
+                figures,
+                conditions,
+                ..
+            } => Some((figures, conditions)),
+            _ => None,
+        });
+    let (figures, conditions) = finished.expect("a stage");
+    assert_eq!((figures.completed, figures.failed), (36, 0));
+    assert_eq!(conditions.unsent, 64);
+    let reason = conditions.ended_early.expect("a reason");
+    assert!(reason.starts_with("36 requests"), "{reason}");
+    assert!(reason.contains("ulimit -n"), "{reason}");
+    assert!(figures.flags.contains(&StageFlag::Partial));
 }

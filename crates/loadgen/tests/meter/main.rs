@@ -1,8 +1,13 @@
 //! The meter against small servers on loopback.
 
+mod clocks;
+mod conversations;
 mod faults;
 mod floods;
+mod ladder;
+mod lengths;
 mod limits;
+mod open_loops;
 mod program;
 mod refusals;
 mod runs;

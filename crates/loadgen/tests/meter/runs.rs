@@ -12,10 +12,11 @@ use crate::support::{
     Server, Then, done, event, json, level, paced, proper, run, run_with, stream_head, total, write,
 };
 use tokdyno_domain::{
+    conditions::CacheReset,
     meter::{ApiKey, MeterEventKind, MeterOutcome, Phase},
     metrics::StageFlag,
     record::FailureKind,
-    workload::{Api, LoadLevel, StageKind, StageSize},
+    workload::{Api, CachePolicy, LoadLevel, StageKind, StageSize},
 };
 use tokdyno_loadgen::{CancelFlag, SpecError, run_blocking};
 
@@ -106,6 +107,37 @@ fn a_run_of_two_stages_and_two_repeats() {
         .filter_map(|asked| asked.body["prompt"].as_str())
         .collect();
     assert_eq!(prompts.len(), 1 + 10 + 30, "no prompt is sent twice");
+}
+
+#[test]
+fn the_prefix_cache_is_cleared_between_warm_up_and_stage() {
+    let server = Server::start(|asked, stream| match asked.route.as_str() {
+        "POST /reset_prefix_cache" => json(stream, 200, "{}"),
+        _ => proper(asked, stream),
+    });
+    let mut spec = server.spec(vec![level(1, 2)]);
+    spec.workload.cache = CachePolicy::ResetBeforeStage;
+    spec.workload.repeats = 2;
+    let told = run(spec);
+    assert_eq!(told.outcome, MeterOutcome::Complete);
+    for conditions in told.conditions() {
+        assert_eq!(conditions.cache_reset, Some(CacheReset::Cleared));
+        assert_eq!((conditions.unsent, &conditions.ended_early), (0, &None));
+        let client = conditions.client.as_ref().expect("watched");
+        assert!(client.kernel_times.is_some() && client.send_lag_p99_ms.is_none());
+        assert_eq!(conditions.certificate, None, "switched off");
+    }
+    let asked = server.asked.lock().expect("no panic");
+    let cleared: Vec<bool> = asked
+        .iter()
+        .filter(|asked| asked.route.starts_with("POST"))
+        .map(|asked| asked.route.ends_with("cache"))
+        .collect();
+    // The trial; then in each repeat a warm-up, the clearing, and two that count.
+    assert_eq!(
+        cleared,
+        [false, false, true, false, false, false, true, false, false]
+    );
 }
 
 #[test]

@@ -12,8 +12,9 @@ use std::{
 
 use serde_json::Value;
 use tokdyno_domain::{
+    conditions::StageConditions,
     endpoint::TlsTrust,
-    meter::{METER_SCHEMA, MeterEvent, MeterEventKind, MeterOutcome, MeterSpec},
+    meter::{Certify, METER_SCHEMA, MeterEvent, MeterEventKind, MeterOutcome, MeterSpec},
     metrics::StageFigures,
     record::RequestRecord,
     workload::{LoadLevel, StageKind, StageSize, Workload},
@@ -44,6 +45,7 @@ pub(crate) enum Then {
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) asked: Arc<Mutex<Vec<Asked>>>,
+    /// Connections that carried a request, but for those that asked for metrics.
     pub(crate) connections: Arc<AtomicU32>,
 }
 
@@ -89,13 +91,15 @@ impl Server {
         std::thread::spawn(move || {
             for stream in listener.incoming().take(most) {
                 let Ok(stream) = stream else { break };
-                connections.fetch_add(1, Ordering::SeqCst);
-                let (asked, answer, numbers) = (
+                let (asked, answer, numbers, connections) = (
                     Arc::clone(&asked),
                     Arc::clone(&answer),
                     Arc::clone(&numbers),
+                    Arc::clone(&connections),
                 );
-                std::thread::spawn(move || serve(stream, &asked, &*answer, &numbers));
+                std::thread::spawn(move || {
+                    serve(stream, &asked, &*answer, &numbers, &connections);
+                });
             }
         });
         server
@@ -122,6 +126,7 @@ fn serve(
     log: &Mutex<Vec<Asked>>,
     answer: &dyn Fn(&Asked, &mut TcpStream) -> Then,
     numbers: &AtomicU32,
+    connections: &AtomicU32,
 ) {
     let _ = stream.set_read_timeout(Some(Duration::from_secs(60)));
     let _ = stream.set_nodelay(true);
@@ -129,7 +134,16 @@ fn serve(
         return;
     };
     let mut reader = BufReader::new(stream);
+    let mut counted = false;
     while let Some(mut asked) = read_request(&mut reader) {
+        // This engine shows no metrics; who asks for them sends no load.
+        if asked.route == "GET /metrics" {
+            json(&mut writer, 404, r#"{"detail":"Not Found"}"#);
+            continue;
+        }
+        if !std::mem::replace(&mut counted, true) {
+            connections.fetch_add(1, Ordering::SeqCst);
+        }
         if asked.route.starts_with("POST") {
             asked.number = numbers.fetch_add(1, Ordering::SeqCst);
         }
@@ -256,6 +270,7 @@ pub(crate) fn spec(address: &str, levels: Vec<LoadLevel>) -> MeterSpec {
         tls: TlsTrust::System,
         api_key: None,
         workload,
+        certify: Certify::Off,
         spool: None,
     }
 }
@@ -328,6 +343,17 @@ impl Told {
             .iter()
             .filter_map(|event| match &event.kind {
                 MeterEventKind::StageFinished { figures, .. } => Some(&**figures),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// What went on around the stages.
+    pub(crate) fn conditions(&self) -> Vec<&StageConditions> {
+        self.events
+            .iter()
+            .filter_map(|event| match &event.kind {
+                MeterEventKind::StageFinished { conditions, .. } => Some(&**conditions),
                 _ => None,
             })
             .collect()

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use tokdyno_domain::endpoint::TlsTrust;
-use tokdyno_domain::meter::{METER_SCHEMA, MeterEvent, MeterEventKind, MeterSpec};
+use tokdyno_domain::meter::{Certify, METER_SCHEMA, MeterEvent, MeterEventKind, MeterSpec};
 use tokdyno_domain::metrics::StageFigures;
 use tokdyno_domain::workload::{Api, LoadLevel, StageKind, StageSize, Workload};
 
@@ -327,6 +327,7 @@ fn meter(program: &Path, core: usize, url: &str, task: Task, work: &Path) -> Res
         tls: TlsTrust::System,
         api_key: None,
         workload,
+        certify: Certify::Off,
         spool: None,
     };
     let line = serde_json::to_string(&spec)? + "\n";

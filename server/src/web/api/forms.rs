@@ -14,10 +14,17 @@ use tokdyno_domain::{
 use super::{body::over_usual, named::Named};
 
 /// Fields of a workload that only count without a preset.
-const OF_CUSTOM: [&str; 6] = [
+const OF_CUSTOM: [&str; 13] = [
+    "load",
     "single_stream",
     "concurrencies",
+    "up_to",
+    "min_gain_percent",
+    "rates",
+    "arrivals",
+    "burstiness",
     "requests",
+    "seconds",
     "output_tokens",
     "repeats",
     "warmup_requests",

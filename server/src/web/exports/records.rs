@@ -9,7 +9,7 @@ use tokdyno_domain::{
 use tokdyno_figures::csv_field;
 use tokdyno_lab::{Lab, LabError};
 
-const HEAD: &str = "stage,seq,prompt,sent_ns,connect_ns,headers_ns,ttft_ns,first_answer_ns,e2el_ns,end_ns,prompt_tokens,completion_tokens,first_chunk_tokens,cached_tokens,reasoning_tokens,chunks,coalesced_chunks,counted_by,done_seen,finish_reason,simulated,failure,http_status,message\n";
+const HEAD: &str = "stage,seq,prompt,sent_ns,connect_ns,headers_ns,ttft_ns,first_answer_ns,e2el_ns,end_ns,prompt_tokens,completion_tokens,first_chunk_tokens,cached_tokens,reasoning_tokens,chunks,coalesced_chunks,counted_by,done_seen,finish_reason,simulated,failure,http_status,message,intended_ns,turn,asked_tokens\n";
 
 /// All records, read on from one page to the next while they are sent: a run may have
 /// more than fit into memory or could be written before a reader gives up. The first
@@ -69,6 +69,9 @@ fn push(text: &mut String, record: &RequestRecord) {
         failure.map_or_else(String::new, |failure| failure.kind.word().to_owned()),
         or_empty(failure.and_then(|failure| failure.http_status)),
         csv_field(failure.map_or("", |failure| &failure.message)),
+        or_empty(record.intended_ns),
+        or_empty(record.turn),
+        or_empty(record.asked_tokens),
     ];
     text.push_str(&fields.join(","));
     text.push('\n');

@@ -1,0 +1,181 @@
+//! From a workload back to the form that says it.
+
+use super::{ArrivalsForm, LoadForm, SharedPrefixForm, WorkloadForm};
+use crate::{
+    prompts::PromptSet,
+    workload::{
+        Arrivals, CachePolicy, LoadLevel, Preset, StageKind, StageSize, Workload, default_requests,
+    },
+};
+
+impl WorkloadForm {
+    /// The form that says this workload; none where no form can. Prompts that came
+    /// from a file stay behind: the form has the varied ones in their place.
+    #[must_use]
+    pub fn of(workload: &Workload) -> Option<Self> {
+        let mut form = Self {
+            preset: Preset::ALL
+                .into_iter()
+                .find(|preset| is_of(&preset.workload(), workload)),
+            api: workload.api,
+            output_tokens: workload.output_tokens,
+            repeats: workload.repeats,
+            warmup_requests: workload.warmup_requests,
+            goodput: workload.goodput.unwrap_or_default(),
+            reset_cache: workload.cache == CachePolicy::ResetBeforeStage,
+            thinking: workload.thinking,
+            ..Self::default()
+        };
+        match &workload.prompts {
+            PromptSet::Founding => form.founding_prompts = true,
+            PromptSet::Random { tokens } => form.random_tokens = Some(*tokens),
+            PromptSet::SharedPrefix {
+                groups,
+                prefix_tokens,
+                tokens,
+            } => {
+                form.shared_prefix = Some(SharedPrefixForm {
+                    groups: *groups,
+                    prefix_tokens: *prefix_tokens,
+                    tokens: *tokens,
+                });
+            }
+            _ => {}
+        }
+        if form.preset.is_none() {
+            form.fill_levels(workload)?;
+            // Only what comes out again as it went in is the same workload.
+            (form.custom().ok()?.levels == workload.levels).then_some(())?;
+        }
+        Some(form)
+    }
+
+    fn fill_levels(&mut self, workload: &Workload) -> Option<()> {
+        let (single, others): (Vec<&LoadLevel>, Vec<&LoadLevel>) = workload
+            .levels
+            .iter()
+            .partition(|level| level.kind == StageKind::SingleStream);
+        self.single_stream = single.first().and_then(|level| match level.size {
+            StageSize::Requests { requests } => Some(requests),
+            StageSize::Duration { .. } => None,
+        });
+        self.concurrencies = String::new();
+        let Some(&first) = others.first() else {
+            return Some(());
+        };
+        let usual = |level: &&LoadLevel| {
+            level.kind.closed_loop().map(default_requests)
+                == match level.size {
+                    StageSize::Requests { requests } => Some(requests),
+                    StageSize::Duration { .. } => None,
+                }
+        };
+        match first.size {
+            _ if others.iter().all(usual) => {}
+            StageSize::Requests { requests } => self.requests = Some(requests),
+            StageSize::Duration { seconds } => self.seconds = Some(seconds),
+        }
+        if let StageKind::OpenLoop { arrivals, .. } = first.kind {
+            self.load = LoadForm::Rates;
+            self.arrivals = match arrivals {
+                Arrivals::Constant => ArrivalsForm::Constant,
+                Arrivals::Poisson => ArrivalsForm::Poisson,
+                Arrivals::Gamma { burstiness } => {
+                    self.burstiness = burstiness.get();
+                    ArrivalsForm::Gamma
+                }
+            };
+            self.rates = listed(others.iter().filter_map(|level| match level.kind {
+                StageKind::OpenLoop { rate, .. } => Some(rate.to_string()),
+                _ => None,
+            }));
+            return Some(());
+        }
+        let concurrencies = others.iter().filter_map(|level| level.kind.closed_loop());
+        self.concurrencies = listed(concurrencies.clone().map(|c| c.to_string()));
+        if let Some(rule) = workload.saturation {
+            self.load = LoadForm::Saturation;
+            self.up_to = concurrencies.max()?;
+            self.min_gain_percent = rule.min_gain_percent;
+        }
+        Some(())
+    }
+}
+
+/// Is this the preset's load?
+fn is_of(preset: &Workload, workload: &Workload) -> bool {
+    preset.levels == workload.levels
+        && preset.repeats == workload.repeats
+        && preset.output_tokens == workload.output_tokens
+        && preset.warmup_requests == workload.warmup_requests
+        && workload.saturation.is_none()
+}
+
+fn listed(words: impl Iterator<Item = String>) -> String {
+    words.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Thousandths;
+
+    fn custom() -> WorkloadForm {
+        WorkloadForm {
+            preset: None,
+            single_stream: None,
+            ..WorkloadForm::default()
+        }
+    }
+
+    #[test]
+    fn a_form_finds_itself_again_in_its_workload() {
+        let shared = SharedPrefixForm {
+            groups: 4,
+            prefix_tokens: 1000,
+            tokens: 100,
+        };
+        for form in [
+            WorkloadForm::default(),
+            custom(),
+            WorkloadForm {
+                requests: Some(500),
+                single_stream: Some(7),
+                ..custom()
+            },
+            WorkloadForm {
+                load: LoadForm::Saturation,
+                up_to: 12,
+                min_gain_percent: 3,
+                seconds: Some(20.0),
+                shared_prefix: Some(shared),
+                ..custom()
+            },
+            WorkloadForm {
+                load: LoadForm::Rates,
+                rates: "0.5, 2".to_owned(),
+                arrivals: ArrivalsForm::Gamma,
+                burstiness: 0.25,
+                requests: Some(20),
+                reset_cache: true,
+                ..custom()
+            },
+        ] {
+            let workload = form.workload().expect("a workload");
+            let again = WorkloadForm::of(&workload).expect("a form");
+            assert_eq!(again.workload(), Ok(workload));
+        }
+        let ramp = Workload::with_levels(
+            "custom",
+            vec![LoadLevel {
+                kind: StageKind::Ramp {
+                    from: Thousandths::ONE,
+                    to: Thousandths::ONE,
+                    arrivals: Arrivals::Poisson,
+                },
+                size: StageSize::Duration { seconds: 1.0 },
+            }],
+        );
+        assert_eq!(WorkloadForm::of(&ramp), None, "the form knows no ramp");
+    }
+}

@@ -1,0 +1,109 @@
+//! A result file as the analysis wants it.
+
+use tokdyno_domain::{
+    analysis::RunFacts,
+    engine::EngineKind,
+    ids::RunId,
+    meter::MeterOutcome,
+    result_file::{ResultFile, ResultStage},
+    run::RunState,
+    source::Source,
+    views::run::{RunSummary, StageView},
+};
+
+/// The facts of a result; `number` tells it from the other where both have one
+/// name.
+pub(super) fn of(result: &ResultFile, number: i64) -> RunFacts {
+    let endpoint = &result.endpoint;
+    let source = if endpoint.simulated {
+        Source::Simulated
+    } else {
+        Source::Measured
+    };
+    let engine = endpoint.engine.unwrap_or(EngineKind::Other);
+    let mut configuration = match result.configuration.as_deref().map(str::trim) {
+        Some(name) if !name.is_empty() => name.to_owned(),
+        _ => format!("{engine} {}", endpoint.model),
+    };
+    if endpoint.simulated {
+        configuration.push_str(" [SIMULATED]");
+    }
+    let (state, reason) = match &result.outcome {
+        MeterOutcome::Complete => (RunState::Finished, None),
+        MeterOutcome::Cancelled => (RunState::Cancelled, None),
+        MeterOutcome::Failed { reason } => (RunState::Failed, Some(reason.clone())),
+    };
+    RunFacts {
+        summary: RunSummary {
+            id: RunId(number),
+            configuration,
+            state,
+            reason,
+            cancel_requested: false,
+            queue_place: None,
+            source,
+            engine,
+            engine_version: endpoint.engine_version.clone(),
+            model: endpoint.model.clone(),
+            hardware: result.hardware.clone().unwrap_or_default(),
+            endpoint: Some(endpoint.url.clone()),
+            workload_name: result.workload.name.clone(),
+            workload_hash: result.workload.hash(),
+            workload_text: result.workload.describe(),
+            created_at: result.started_at,
+            started_at: Some(result.started_at),
+            finished_at: Some(result.finished_at),
+            single_stream: None,
+            peak_output: None,
+            peak_rate: None,
+            flagged: false,
+            launch: None,
+        },
+        stages: result
+            .stages
+            .iter()
+            .map(|stage| stage_view(stage, source))
+            .collect(),
+        settings: endpoint.settings.clone(),
+        metric_version: result.metric_version,
+        client: result.client.host.clone(),
+        remarks: Vec::new(),
+        acceptance: None,
+    }
+}
+
+fn stage_view(stage: &ResultStage, source: Source) -> StageView {
+    let figures = &stage.figures;
+    StageView {
+        index: stage.index,
+        kind: stage.kind,
+        repeat: stage.repeat,
+        complete: stage.complete,
+        source,
+        disputed: false,
+        completed: figures.completed,
+        failed: figures.failed,
+        cancelled: figures.cancelled,
+        duration_s: figures.duration_s,
+        output_tokens: figures.output_tokens,
+        output_tps: figures.output_tps,
+        steady_output_tps: figures.steady_output_tps,
+        peak_output_tps: figures.peak_output_tps,
+        request_throughput: figures.request_throughput,
+        achieved_concurrency: figures.achieved_concurrency,
+        peak_in_flight: figures.peak_in_flight,
+        chunks: (figures.chunks > 0).then_some(figures.chunks),
+        ttft_ms: figures.ttft_ms,
+        ttft_intended_ms: figures.ttft_intended_ms,
+        first_answer_ms: figures.first_answer_ms,
+        tpot_ms: figures.tpot_ms,
+        itl_ms: figures.itl_ms,
+        e2el_ms: figures.e2el_ms,
+        e2e_tps: figures.e2e_tps,
+        decode_tps: figures.decode_tps,
+        goodput: figures.goodput,
+        conditions: stage.conditions.clone(),
+        flags: figures.flags.clone(),
+        remark: None,
+    }
+}
