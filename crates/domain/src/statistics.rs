@@ -28,6 +28,11 @@ mod looks;
 mod moments;
 mod ratio;
 
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod simulations;
+
 pub use advice::{Advice, MOST_RESTARTS, POWER, Planning};
 pub use better::Better;
 pub use components::Components;
