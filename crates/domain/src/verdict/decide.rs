@@ -1,5 +1,7 @@
 //! From figures to a word.
 
+use std::collections::BTreeSet;
+
 use super::{ANALYSIS_VERSION, Basis, Question, Side, Verdict, VerdictKind, sentence::Said};
 use crate::statistics::{
     Advice, CONFIDENCE, Components, Family, Launch, LogEstimate, Planning, over_blocks,
@@ -139,8 +141,11 @@ fn estimate(
     second: &Side<'_>,
 ) -> (Option<LogEstimate>, Option<Basis>) {
     if let Some(places) = question.blocks {
+        // A launch is in one block: counted twice it would be two.
+        let mut taken = (BTreeSet::new(), BTreeSet::new());
         let blocks: Vec<(&Launch, &Launch)> = places
             .iter()
+            .filter(|(one, other)| taken.0.insert(*one) && taken.1.insert(*other))
             .filter_map(|(one, other)| {
                 Some((first.launches.get(*one)?, second.launches.get(*other)?))
             })

@@ -203,6 +203,14 @@ fn a_planned_block_is_judged_within_itself() {
         judged(&Question::of("m", HIGHER), &first, &second).kind,
         VerdictKind::NotEstablished
     );
+    // No launch is in two blocks, and none is where there is no launch.
+    let blocks = [(0, 0), (0, 1), (1, 1), (2, 0), (2, 7)];
+    let question = Question {
+        blocks: Some(&blocks),
+        ..Question::of("m", HIGHER)
+    };
+    let verdict = judged(&question, &first, &second);
+    assert_eq!(verdict.basis, Some(Basis::Blocks { blocks: 2 }));
 }
 
 #[test]
