@@ -14,6 +14,7 @@ pub mod comparison;
 pub mod effective;
 pub mod endpoint;
 pub mod engine;
+pub mod experiment;
 pub mod founding;
 pub mod host;
 pub mod ids;
