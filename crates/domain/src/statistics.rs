@@ -12,6 +12,7 @@
 //! * [`Looks`], [`holm`]: looking early, and at several pairs.
 //! * [`Components`], [`Planning`]: how to go on.
 //! * [`curve`], [`pareto`]: several load levels, and two figures at once.
+//! * [`log_share`]: what part of a total ratio a step has.
 
 pub mod curve;
 pub mod pareto;
@@ -27,11 +28,12 @@ mod launch;
 mod looks;
 mod moments;
 mod ratio;
+mod share;
 
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
-mod simulations;
+pub(crate) mod simulations;
 
 pub use advice::{Advice, MOST_RESTARTS, POWER, Planning};
 pub use better::Better;
@@ -43,6 +45,7 @@ pub use interval::{LogEstimate, MeanInterval, RatioInterval, Spread};
 pub use launch::Launch;
 pub use looks::{Looks, UndeclaredLook};
 pub use ratio::{configuration, over_blocks, over_launches, with_history, within_launches};
+pub use share::{LogShare, log_share};
 
 /// Version of the rules in this module and in [`crate::verdict`].
 ///

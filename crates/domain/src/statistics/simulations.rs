@@ -6,7 +6,7 @@ mod advice;
 mod coverage;
 mod families;
 mod looks;
-mod world;
+pub(crate) mod world;
 
 use world::{Critical, Effect, World};
 

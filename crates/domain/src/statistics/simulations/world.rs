@@ -100,13 +100,13 @@ impl World {
 }
 
 /// A small generator (SplitMix64) with normal values (Box and Muller).
-pub(super) struct Random {
+pub(crate) struct Random {
     state: u64,
     spare: Option<f64>,
 }
 
 impl Random {
-    pub(super) const fn seeded(seed: u64) -> Self {
+    pub(crate) const fn seeded(seed: u64) -> Self {
         Self {
             state: seed,
             spare: None,
@@ -123,7 +123,7 @@ impl Random {
         ((z >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 
-    pub(super) fn normal(&mut self) -> f64 {
+    pub(crate) fn normal(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;
         }
