@@ -11,6 +11,7 @@ mod levels;
 mod samples;
 
 pub use board::board;
+pub(crate) use charts::mark_of;
 pub use charts::run_charts;
 pub use compare::compare;
 pub use facts::{RequestPoint, RunFacts};

@@ -2,8 +2,10 @@
 //! how long it takes, what is left to do after an interruption, and when it may end
 //! early. The guide is `docs/experiments.md`.
 //!
-//! This module plans and keeps account; it starts nothing and judges nothing. What the
-//! figures say is worked out from [`TrialFigures`] elsewhere.
+//! This module plans and keeps account; it starts nothing. What the figures of its
+//! trials ([`TrialFigures`]) say is worked out in [`results`].
+
+pub mod results;
 
 mod ablation;
 mod apply;

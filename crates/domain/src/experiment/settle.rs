@@ -113,7 +113,7 @@ pub fn settled(
 
 /// How many blocks from the first on have nothing more to come. What is planned of a
 /// cell that was given up does not come.
-fn complete_blocks(trials: &[TrialStatus]) -> u32 {
+pub(super) fn complete_blocks(trials: &[TrialStatus]) -> u32 {
     let given_up = given_up(trials);
     let unfinished = trials
         .iter()
