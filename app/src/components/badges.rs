@@ -291,6 +291,7 @@ pub fn VerdictBadge(
         VerdictKind::NotEstablished => (Tone::Warn, Glyph::Question),
         VerdictKind::NotComparable => (Tone::Bad, Glyph::NotEqual),
         VerdictKind::Missing => (Tone::Quiet, Glyph::Empty),
+        VerdictKind::Failed => (Tone::Bad, Glyph::Cross),
     };
     view! { <Badge tone=tone glyph=glyph text=kind.words()/> }
 }

@@ -12,6 +12,7 @@ mod meanwhile;
 mod samples;
 
 pub use board::board;
+pub(crate) use charts::mark_of;
 pub use charts::run_charts;
 pub use compare::compare;
 pub use facts::{RequestPoint, RunFacts};

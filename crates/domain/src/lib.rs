@@ -15,6 +15,7 @@ pub mod conditions;
 pub mod effective;
 pub mod endpoint;
 pub mod engine;
+pub mod experiment;
 pub mod founding;
 pub mod goodput;
 pub mod histogram;

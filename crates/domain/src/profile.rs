@@ -6,6 +6,7 @@ mod command;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::command::is_flag;
 pub use self::{
     check::ProfileError,
     command::{CommandLine, rows},

@@ -54,6 +54,15 @@ pub fn share(value: f64) -> String {
     }
 }
 
+/// A stated share, with no more digits than it has, up to two: 0.02 → `2 %`,
+/// 0.005 → `0.5 %`, 0.99545 → `99.55 %`.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    let digits = format!("{:.2}", share * 100.0);
+    let trimmed = digits.trim_end_matches('0').trim_end_matches('.');
+    format!("{trimmed} %")
+}
+
 /// Seconds as `45 s`, `3 min 20 s`, `1 h 05 min`.
 #[must_use]
 pub fn duration(seconds: f64) -> String {
@@ -130,6 +139,10 @@ mod tests {
         assert_eq!(change(0.979), "−2.1 %");
         assert_eq!(share(0.42), "42 %");
         assert_eq!(share(0.004), "0.4 %");
+        assert_eq!(percent(0.02), "2 %");
+        assert_eq!(percent(0.005), "0.5 %");
+        assert_eq!(percent(1.0 - 0.05 / 11.0), "99.55 %");
+        assert_eq!(percent(1.0), "100 %");
         assert_eq!(duration(3.25), "3.2 s");
         assert_eq!(duration(200.0), "3 min 20 s");
         assert_eq!(duration(3900.0), "1 h 05 min");

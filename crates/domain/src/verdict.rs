@@ -1,12 +1,19 @@
 //! What may be said of two configurations: one word, one sentence, one object,
 //! the same on page, picture, file and terminal.
 
+mod decide;
+mod sentence;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    statistics::{ANALYSIS_VERSION, RELEVANT_EFFECT, RatioInterval, ratio},
-    text,
+    source::Source,
+    statistics::{
+        ANALYSIS_VERSION, Advice, Better, CONFIDENCE, Family, Launch, Looks, PooledHistory,
+        RELEVANT_EFFECT, RatioInterval, holm,
+    },
 };
+use decide::{Assessment, Level, assess};
 
 /// The word of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +33,8 @@ pub enum VerdictKind {
     NotComparable,
     /// A side has no figure.
     Missing,
+    /// A side has no figure because its run or launch failed.
+    Failed,
 }
 
 impl VerdictKind {
@@ -39,6 +48,7 @@ impl VerdictKind {
             Self::NotEstablished => "not established",
             Self::NotComparable => "not comparable",
             Self::Missing => "missing",
+            Self::Failed => "failed",
         }
     }
 }
@@ -48,25 +58,87 @@ impl VerdictKind {
 pub struct Side<'a> {
     /// Name of the configuration.
     pub name: &'a str,
-    /// One value per repeat of a single launch, or one per launch where there are
-    /// several: the mean of its repeats.
-    pub values: &'a [f64],
-    /// Launches they come from. Repeats of one launch say nothing about the next.
-    pub launches: u32,
-    /// Why no verdict may rest on it, if so.
+    /// Its launches, each with a figure per repeat.
+    pub launches: &'a [Launch],
+    /// Where the figures come from; of several sources, the least trustworthy.
+    pub source: Source,
+    /// Why no verdict may rest on it, if so, as in `is flagged`.
     pub objection: Option<&'a str>,
+    /// Why it failed, if it did.
+    pub failed: Option<&'a str>,
 }
 
-impl Side<'_> {
-    /// How many values there are, and of what.
-    fn counted(&self) -> String {
-        let n = u64::try_from(self.values.len()).unwrap_or(u64::MAX);
-        if self.launches < 2 {
-            text::plural(n, "repeat", "repeats")
-        } else {
-            text::plural(n, "launch", "launches")
+/// What is asked of two sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question<'a> {
+    /// The metric, as in `output_tps at C = 128`.
+    pub metric: &'a str,
+    /// Which way is better.
+    pub better: Better,
+    /// Smallest effect that matters, as a share.
+    pub delta: f64,
+    /// Of a plan laid out in blocks beforehand: the places, from 0, of the launches
+    /// of each block, first side before second. Launches in no block are left out.
+    pub blocks: Option<&'a [(usize, usize)]>,
+    /// Of a plan that may end early: which look this is.
+    pub looks: Option<Looks>,
+    /// How much launches varied on this host before.
+    pub history: Option<&'a PooledHistory>,
+    /// Minutes that a launch with its measurement takes on this host.
+    pub minutes_per_launch: Option<f64>,
+}
+
+impl<'a> Question<'a> {
+    /// Is more of it better or worse, by as much as usually matters? Without plan
+    /// or history.
+    #[must_use]
+    pub const fn of(metric: &'a str, better: Better) -> Self {
+        Self {
+            metric,
+            better,
+            delta: RELEVANT_EFFECT,
+            blocks: None,
+            looks: None,
+            history: None,
+            minutes_per_launch: None,
         }
     }
+}
+
+/// A pair to be judged with others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pair<'a> {
+    /// What is asked.
+    pub question: Question<'a>,
+    /// The one that is compared with.
+    pub first: Side<'a>,
+    /// The one that is compared.
+    pub second: Side<'a>,
+    /// Or why the two cannot be compared.
+    pub comparable: Result<(), String>,
+}
+
+/// What an interval rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Basis {
+    /// The launches of both sides, by Welch's t.
+    Launches {
+        /// Of the first.
+        first: u32,
+        /// Of the second.
+        second: u32,
+    },
+    /// Blocks laid down beforehand, by paired t.
+    Blocks {
+        /// How many.
+        blocks: u32,
+    },
+    /// Launches of which a side has only one, and how much launches varied before.
+    History {
+        /// What the history was taken from.
+        label: String,
+    },
 }
 
 /// A verdict on one metric, second against first.
@@ -74,268 +146,114 @@ impl Side<'_> {
 pub struct Verdict {
     /// The word.
     pub kind: VerdictKind,
-    /// The whole interval lies beyond [`RELEVANT_EFFECT`].
+    /// The whole interval lies beyond the effect that matters.
     #[serde(default)]
     pub relevant: bool,
     /// The metric, as in `output_tps at C = 128`.
     pub metric: String,
-    /// Second over first, with its interval: over launches where both sides have
-    /// several, otherwise within the launches there were.
+    /// Second over first within the launches there were, its interval from the
+    /// spread of their repeats at [`CONFIDENCE`]: it says nothing of the next
+    /// launches. Until analysis version 2 it was over launches where both sides had
+    /// several.
     pub within_launch: Option<RatioInterval>,
+    /// Second over first for the configurations, with the interval that decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub across_launches: Option<RatioInterval>,
+    /// What that interval rests on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basis: Option<Basis>,
+    /// The confidence of that interval: the level at which the pair was tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    /// The family in which it was tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<Family>,
+    /// The look of the plan at which it was reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looks: Option<Looks>,
+    /// Which way is better.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub better: Option<Better>,
+    /// Smallest effect that matters, as a share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delta: Option<f64>,
+    /// How to go on where it is not established.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<Advice>,
     /// The sentence.
     pub sentence: String,
     /// Rules by which it was reached.
     pub analysis_version: u32,
 }
 
-/// Judges a metric of which more is better.
+/// Judges one pair, which is a family of its own.
 ///
-/// With one launch a side no verdict about the *configurations* is possible: the
-/// result within these launches is stated with its interval, and that the
-/// variation from launch to launch is unknown.
+/// With one launch a side no verdict about the *configurations* is possible,
+/// unless the host's history says how much launches vary: the result within these
+/// launches is stated with its interval, and that the variation from launch to
+/// launch is unknown.
 #[must_use]
 pub fn judge(
-    metric: &str,
+    question: &Question<'_>,
     first: &Side<'_>,
     second: &Side<'_>,
     comparable: Result<(), String>,
 ) -> Verdict {
-    let within = ratio(first.values, second.values);
-    let verdict = |kind: VerdictKind, sentence: String| Verdict {
-        kind,
-        relevant: false,
-        metric: metric.to_owned(),
-        within_launch: within,
-        sentence,
-        analysis_version: ANALYSIS_VERSION,
-    };
-    let Some(interval) = within else {
-        let who = if first.values.is_empty() {
-            first.name
-        } else {
-            second.name
-        };
-        return verdict(
-            VerdictKind::Missing,
-            format!("{metric}: {who} has no figure."),
-        );
-    };
-    let said = describe(metric, first, second, &interval);
-    if let Err(why) = comparable {
-        return verdict(
-            VerdictKind::NotComparable,
-            format!("{said} Not comparable: {why}."),
-        );
-    }
-    for side in [first, second] {
-        if let Some(objection) = side.objection {
-            return verdict(
-                VerdictKind::NotEstablished,
-                format!("{said} Not established: {} {objection}.", side.name),
-            );
+    match assess(question, first, second, comparable) {
+        Assessment::Settled(verdict) => *verdict,
+        Assessment::Testable(test) => {
+            let error = error_of(question);
+            test.decide(&Level {
+                tested: error,
+                simultaneous: error,
+                family: None,
+            })
         }
-    }
-    let who = match (first.launches < 2, second.launches < 2) {
-        (true, true) => Some("One launch each".to_owned()),
-        (true, false) => Some(format!("{} rests on one launch", first.name)),
-        (false, true) => Some(format!("{} rests on one launch", second.name)),
-        (false, false) => None,
-    };
-    if let Some(who) = who {
-        return verdict(
-            VerdictKind::NotEstablished,
-            format!("{said} {who}, launch-to-launch variation unknown: not established."),
-        );
-    }
-    let (Some(low), Some(high)) = (interval.low, interval.high) else {
-        return verdict(
-            VerdictKind::NotEstablished,
-            format!("{said} Without an interval: not established."),
-        );
-    };
-    let (floor, ceiling) = (1.0 - RELEVANT_EFFECT, 1.0 + RELEVANT_EFFECT);
-    let kind = if low > 1.0 {
-        VerdictKind::Better
-    } else if high < 1.0 {
-        VerdictKind::Worse
-    } else if low > floor && high < ceiling {
-        VerdictKind::NoClearChange
-    } else {
-        VerdictKind::NotEstablished
-    };
-    let relevant = low > ceiling || high < floor;
-    let how_much = match kind {
-        VerdictKind::Better | VerdictKind::Worse if relevant => {
-            format!(", and by more than {}", percent(RELEVANT_EFFECT))
-        }
-        VerdictKind::Better | VerdictKind::Worse => {
-            format!(", though perhaps by less than {}", percent(RELEVANT_EFFECT))
-        }
-        _ => String::new(),
-    };
-    Verdict {
-        relevant,
-        ..verdict(kind, format!("{said} Verdict: {}{how_much}.", kind.words()))
     }
 }
 
-fn describe(metric: &str, first: &Side<'_>, second: &Side<'_>, interval: &RatioInterval) -> String {
-    let change = text::change(interval.ratio);
-    let spread = match (interval.low, interval.high) {
-        (Some(low), Some(high)) => format!(
-            "95 % interval {} to {} over {} and {}",
-            text::change(low),
-            text::change(high),
-            first.counted(),
-            second.counted()
-        ),
-        _ if first.values.len() < 2 && second.values.len() < 2 => {
-            "single values, no interval".to_owned()
-        }
-        _ if first.values.len() < 2 || second.values.len() < 2 => {
-            "a single value on one side, no interval".to_owned()
-        }
-        _ => "all values alike, no interval".to_owned(),
+/// Judges pairs that are one family: with the chance that a single verdict may be
+/// wrong, *any* of them may (Holm). Only pairs that can be tested count. Each is
+/// reported with the interval at the level at which it was tested, so that interval
+/// and verdict agree; *relevant* and *no clear change* want more, an interval
+/// corrected for all pairs at once (Bonferroni). Pairs at different looks share the
+/// error of the strictest.
+#[must_use]
+pub fn judge_family(name: &str, pairs: Vec<Pair<'_>>) -> Vec<Verdict> {
+    let error = pairs
+        .iter()
+        .map(|pair| error_of(&pair.question))
+        .fold(1.0 - CONFIDENCE, f64::min);
+    let assessments: Vec<Assessment> = pairs
+        .into_iter()
+        .map(|pair| assess(&pair.question, &pair.first, &pair.second, pair.comparable))
+        .collect();
+    let p_values: Vec<f64> = assessments.iter().filter_map(Assessment::p_value).collect();
+    let size = u32::try_from(p_values.len()).unwrap_or(u32::MAX);
+    let mut tested = holm(&p_values, error).into_iter();
+    let level = |tested: f64| Level {
+        tested,
+        simultaneous: error / f64::from(size.max(1)),
+        family: (size > 1).then(|| Family {
+            name: name.to_owned(),
+            size,
+        }),
     };
-    format!(
-        "{metric}: {} against {} is {change} ({spread}).",
-        second.name, first.name
-    )
+    assessments
+        .into_iter()
+        .map(|assessment| match assessment {
+            Assessment::Settled(verdict) => *verdict,
+            Assessment::Testable(test) => {
+                let tested = tested.next().map_or(error, |tested| tested.error);
+                test.decide(&level(tested))
+            }
+        })
+        .collect()
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
+fn error_of(question: &Question<'_>) -> f64 {
+    question.looks.map_or(1.0 - CONFIDENCE, Looks::error)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn side<'a>(name: &'a str, values: &'a [f64], launches: u32) -> Side<'a> {
-        Side {
-            name,
-            values,
-            launches,
-            objection: None,
-        }
-    }
-
-    #[test]
-    fn one_launch_each_is_never_a_verdict() {
-        let verdict = judge(
-            "single-stream",
-            &side("vLLM", &[82.5], 1),
-            &side("SGLang", &[90.0], 1),
-            Ok(()),
-        );
-        assert_eq!(verdict.kind, VerdictKind::NotEstablished);
-        assert_eq!(
-            verdict.sentence,
-            "single-stream: SGLang against vLLM is +9.1 % (single values, no interval). One launch each, launch-to-launch variation unknown: not established."
-        );
-    }
-
-    #[test]
-    fn the_side_with_a_single_launch_is_named() {
-        let several = [90.0, 90.1, 89.9];
-        let one = judge(
-            "m",
-            &side("a", &several, 3),
-            &side("b", &several, 1),
-            Ok(()),
-        );
-        assert_eq!(one.kind, VerdictKind::NotEstablished);
-        assert!(
-            one.sentence.contains("over 3 launches and 3 repeats")
-                && one.sentence.contains("b rests on one launch"),
-            "{}",
-            one.sentence
-        );
-    }
-
-    #[test]
-    fn several_launches_decide_where_the_interval_does() {
-        let slow = [63.5, 63.6, 63.7];
-        let fast = [89.9, 90.0, 90.1];
-        let kind =
-            |a: &[f64], b: &[f64]| judge("m", &side("a", a, 3), &side("b", b, 3), Ok(())).kind;
-        assert_eq!(kind(&slow, &fast), VerdictKind::Better);
-        assert_eq!(kind(&fast, &slow), VerdictKind::Worse);
-        assert_eq!(kind(&fast, &fast), VerdictKind::NoClearChange);
-        assert_eq!(
-            kind(&[80.0, 90.0, 100.0], &[82.0, 91.0, 99.0]),
-            VerdictKind::NotEstablished
-        );
-    }
-
-    #[test]
-    fn beyond_doubt_is_not_beyond_what_matters() {
-        let base = [100.0, 100.1, 99.9];
-        let judged =
-            |repeats: &[f64]| judge("m", &side("a", &base, 3), &side("b", repeats, 3), Ok(()));
-        let slight = judged(&[101.0, 101.1, 100.9]);
-        assert_eq!((slight.kind, slight.relevant), (VerdictKind::Better, false));
-        let ending = "Verdict: better, though perhaps by less than 2 %.";
-        assert!(slight.sentence.ends_with(ending), "{}", slight.sentence);
-        let clear = judged(&[110.0, 110.1, 109.9]);
-        assert_eq!((clear.kind, clear.relevant), (VerdictKind::Better, true));
-        let ending = "Verdict: better, and by more than 2 %.";
-        assert!(clear.sentence.ends_with(ending), "{}", clear.sentence);
-        let lost = judged(&[90.0, 90.1, 89.9]);
-        assert_eq!((lost.kind, lost.relevant), (VerdictKind::Worse, true));
-        let ending = "Verdict: worse, and by more than 2 %.";
-        assert!(lost.sentence.ends_with(ending), "{}", lost.sentence);
-        // Stored before the field was there.
-        let mut stored = serde_json::to_value(&clear).expect("serialises");
-        stored
-            .as_object_mut()
-            .expect("an object")
-            .remove("relevant");
-        let read: Verdict = serde_json::from_value(stored).expect("a verdict");
-        assert!(!read.relevant);
-    }
-
-    #[test]
-    fn repeats_that_are_all_alike_decide_nothing() {
-        let verdict = judge(
-            "m",
-            &side("a", &[63.6; 3], 3),
-            &side("b", &[90.0; 3], 3),
-            Ok(()),
-        );
-        assert_eq!(verdict.kind, VerdictKind::NotEstablished);
-        assert!(
-            verdict.sentence.contains("all values alike, no interval"),
-            "{}",
-            verdict.sentence
-        );
-    }
-
-    #[test]
-    fn missing_objected_and_incomparable_sides_are_named() {
-        let fine = [90.0, 91.0];
-        let missing = judge("m", &side("a", &[], 1), &side("b", &fine, 1), Ok(()));
-        assert_eq!(
-            (missing.kind, missing.sentence.as_str()),
-            (VerdictKind::Missing, "m: a has no figure.")
-        );
-        let mut flagged = side("b", &fine, 2);
-        flagged.objection = Some("had failures");
-        let verdict = judge("m", &side("a", &fine, 2), &flagged, Ok(()));
-        assert_eq!(verdict.kind, VerdictKind::NotEstablished);
-        assert!(
-            verdict
-                .sentence
-                .ends_with("Not established: b had failures."),
-            "{}",
-            verdict.sentence
-        );
-        let verdict = judge(
-            "m",
-            &side("a", &fine, 2),
-            &side("b", &fine, 2),
-            Err("workloads differ".to_owned()),
-        );
-        assert_eq!(verdict.kind, VerdictKind::NotComparable);
-    }
-}
+mod tests;

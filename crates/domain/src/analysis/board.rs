@@ -12,9 +12,9 @@ use crate::{
     effective::Stamp,
     ids::{ContentHash, LaunchId},
     source::Source,
-    statistics::{Estimate, geometric_mean},
+    statistics::{Better, Estimate, Launch, geometric_mean},
     text,
-    verdict::{Side, VerdictKind, judge},
+    verdict::{Pair, Question, Side, Verdict, VerdictKind, judge_family},
     views::{
         board::{Answer, BoardChoices, BoardFilter, BoardRow, BoardView, ThroughputMetric},
         run::{LevelView, StageView},
@@ -220,7 +220,7 @@ fn row(runs: &[&RunFacts], concurrency: Option<u32>, metric: ThroughputMetric) -
             .iter()
             .find_map(|run| run.acceptance.as_ref())
             .map(|acceptance| (acceptance.text.clone(), acceptance.definition.clone())),
-        launches: single.launches.max(many.launches).max(1),
+        launches: single.launches().max(many.launches()).max(1),
         stamp: worst_stamp(runs),
         runs: runs.iter().map(|run| run.summary.id).collect(),
         remarks,
@@ -234,9 +234,7 @@ fn row(runs: &[&RunFacts], concurrency: Option<u32>, metric: ThroughputMetric) -
 #[derive(Default)]
 struct Cell {
     estimate: Option<Estimate>,
-    /// One value per launch; of a single launch, one per repeat.
-    values: Vec<f64>,
-    launches: u32,
+    by_launch: Vec<Launch>,
     source: Option<Source>,
     doubtful: bool,
     flags: Vec<String>,
@@ -246,10 +244,15 @@ impl Cell {
     fn side<'a>(&'a self, name: &'a str) -> Side<'a> {
         Side {
             name,
-            values: &self.values,
-            launches: self.launches,
+            launches: &self.by_launch,
+            source: self.source.unwrap_or(Source::Measured),
             objection: None,
+            failed: None,
         }
+    }
+
+    fn launches(&self) -> u32 {
+        u32::try_from(self.by_launch.len()).unwrap_or(u32::MAX)
     }
 
     fn over(
@@ -275,25 +278,29 @@ impl Cell {
                 .or_default()
                 .extend_from_slice(&one.repeats);
         }
-        let values: Vec<f64> = if by_launch.len() > 1 {
-            by_launch
+        // Several runs of one launch: each speaks with its mean.
+        if let (1, [_, _, ..]) = (by_launch.len(), used.as_slice())
+            && let Some(repeats) = by_launch.values_mut().next()
+        {
+            *repeats = used
+                .iter()
+                .filter_map(|one| geometric_mean(&one.repeats))
+                .collect();
+        }
+        // One value per launch; of a single launch, one per repeat.
+        let values: Vec<f64> = match by_launch.values().next() {
+            Some(repeats) if by_launch.len() == 1 => repeats.clone(),
+            _ => by_launch
                 .values()
                 .filter_map(|repeats| geometric_mean(repeats))
-                .collect()
-        } else {
-            // Several runs of one launch: each speaks with its mean.
-            match used.as_slice() {
-                [only] => only.repeats.clone(),
-                several => several
-                    .iter()
-                    .filter_map(|one| geometric_mean(&one.repeats))
-                    .collect(),
-            }
+                .collect(),
         };
         Self {
-            estimate: Estimate::of(values.iter().copied()),
-            values,
-            launches: u32::try_from(by_launch.len()).unwrap_or(u32::MAX),
+            estimate: Estimate::of(values),
+            by_launch: by_launch
+                .values()
+                .filter_map(|repeats| Launch::new(repeats))
+                .collect(),
             source: used.iter().map(|one| one.level.source).max(),
             doubtful,
             flags: distinct(
@@ -386,8 +393,8 @@ fn answer(
         [] => "No configuration has a sound figure here yet.".to_owned(),
         [_] => "Only one configuration has a figure here, so there is nothing to be better than."
             .to_owned(),
-        [best, runner_up, ..] => {
-            let (sentence, beyond_doubt) = against(metric, best, runner_up);
+        [best, rivals @ ..] => {
+            let (sentence, beyond_doubt) = against(question, metric, best, rivals);
             established = beyond_doubt;
             sentence
         }
@@ -409,30 +416,47 @@ fn answer(
     }
 }
 
-/// The best against the next, in a sentence, and whether it is beyond doubt.
+/// A configuration with a sound figure: name, cell, estimate.
+type Contender<'a> = (&'a str, &'a Cell, Estimate);
+
+/// The best against all others, in a sentence, and whether it is beyond doubt: who
+/// leads was not known beforehand, so the leader has to be better than each of them,
+/// the pairs judged as one family. The sentence is about the nearest rival over whom
+/// the lead is in doubt, else about the runner-up.
 fn against(
+    question: &str,
     metric: &str,
-    (best, best_cell, best_estimate): &(&str, &Cell, Estimate),
-    (next, next_cell, next_estimate): &(&str, &Cell, Estimate),
+    (best, best_cell, best_estimate): &Contender<'_>,
+    rivals: &[Contender<'_>],
 ) -> (String, bool) {
+    let pairs: Vec<Pair<'_>> = rivals
+        .iter()
+        .map(|(rival, cell, _)| Pair {
+            question: Question::of(metric, Better::Higher),
+            first: cell.side(rival),
+            second: best_cell.side(best),
+            comparable: Ok(()),
+        })
+        .collect();
+    let verdicts = judge_family(&format!("{question}: the leader against each"), pairs);
+    let is_better = |verdict: &Verdict| verdict.kind == VerdictKind::Better;
+    let doubted = verdicts.iter().position(|verdict| !is_better(verdict));
+    let place = doubted.unwrap_or(0);
+    let (Some((rival, cell, estimate)), Some(verdict)) = (rivals.get(place), verdicts.get(place))
+    else {
+        return (String::new(), false);
+    };
     let ahead = format!(
-        "{} ahead of {next} ({} tok/s).",
-        text::change(best_estimate.mean / next_estimate.mean),
-        text::figure(next_estimate.mean)
+        "{} ahead of {rival} ({} tok/s).",
+        text::change(best_estimate.mean / estimate.mean),
+        text::figure(estimate.mean)
     );
-    if best_cell.launches < 2 && next_cell.launches < 2 {
-        return (
-            format!(
-                "{ahead} Each rests on one launch, so launch-to-launch variation is unknown: not established."
-            ),
-            false,
-        );
-    }
-    let verdict = judge(metric, &next_cell.side(next), &best_cell.side(best), Ok(()));
-    (
-        format!("{ahead} {}", verdict.sentence),
-        verdict.kind == VerdictKind::Better,
-    )
+    let why = if best_cell.launches() < 2 && cell.launches() < 2 {
+        "Each rests on one launch, so launch-to-launch variation is unknown: not established."
+    } else {
+        verdict.sentence.as_str()
+    };
+    (format!("{ahead} {why}"), doubted.is_none())
 }
 
 fn chart(rows: &[Ranked], at: &str, metric: ThroughputMetric) -> ChartSpec {
@@ -668,6 +692,45 @@ mod tests {
             (2, Some(Stamp::Verified))
         );
         assert_eq!(two.rows[0].single_stream.expect("a figure").n, 2);
+    }
+
+    #[test]
+    fn the_leader_has_to_beat_everybody() {
+        let verified = |id, name, speeds: &[f64]| launched(id, name, id, speeds, Stamp::Verified);
+        let mut runs = vec![
+            verified(1, "fast", &[90.0, 90.2]),
+            verified(2, "fast", &[90.4, 89.8]),
+            verified(3, "slow", &[80.0, 80.2]),
+            verified(4, "slow", &[80.4, 79.8]),
+            // Behind on average, and so restless that it may be ahead.
+            verified(5, "restless", &[60.0]),
+            verified(6, "restless", &[90.0]),
+        ];
+        let doubtful = board(&BoardFilter::default(), &runs, false);
+        assert!(!doubtful.best_single.established);
+        let because = &doubtful.best_single.because;
+        assert!(
+            because.contains("ahead of restless")
+                && because.contains("corrected for 2 pairs: Best for one user"),
+            "{because}"
+        );
+        runs[4] = verified(5, "restless", &[89.9]);
+        runs.truncate(5);
+        let lone = board(&BoardFilter::default(), &runs, false);
+        assert!(!lone.best_single.established);
+        assert!(
+            lone.best_single
+                .because
+                .contains("restless rests on one launch"),
+            "{}",
+            lone.best_single.because
+        );
+        runs.truncate(4);
+        assert!(
+            board(&BoardFilter::default(), &runs, false)
+                .best_single
+                .established
+        );
     }
 
     #[test]

@@ -433,7 +433,7 @@ pub(super) fn run_name(run: &RunFacts, runs: &[RunFacts]) -> String {
 }
 
 /// Shape by engine.
-pub(super) const fn mark_of(engine: EngineKind) -> Mark {
+pub(crate) const fn mark_of(engine: EngineKind) -> Mark {
     match engine {
         EngineKind::Sglang => Mark::Circle,
         EngineKind::Vllm => Mark::Square,

@@ -8,10 +8,14 @@ use super::{
 use crate::{
     chart::{ChartSpec, Line, Point, Series},
     comparison::{self, Difference, DifferenceKind, Fingerprint},
+    run::RunState,
     source::Source,
-    statistics::Estimate,
+    statistics::{
+        Better, CONFIDENCE, Estimate, Launch,
+        curve::{CurveLevel, RatioCurve},
+    },
     text,
-    verdict::{Side, Verdict, judge},
+    verdict::{Question, Side, Verdict, judge},
     views::{
         compare::{ClassKind, CompareCell, CompareRow, CompareView, ComparisonClass},
         run::{LevelView, StageView},
@@ -315,44 +319,42 @@ fn pair_verdict(
     (baseline, other): (&Column<'_>, &Column<'_>),
     comparable: Result<(), String>,
 ) -> Verdict {
-    let first = baseline.repeats(kind, &figure);
-    let second = other.repeats(kind, &figure);
-    let objection = |column: &Column<'_>| {
-        column
-            .level(kind)
-            .filter(|level| level.is_doubtful())
-            .map(|level| {
-                if level.disputed || level.source == Source::Estimated {
-                    "is disputed or estimated"
-                } else {
-                    "is flagged"
-                }
-            })
+    // A run is one launch, also at an address of unknown history: nothing says that
+    // the server was restarted between two runs.
+    let launches = |column: &Column<'_>| -> Vec<Launch> {
+        Launch::new(&column.repeats(kind, &figure))
+            .into_iter()
+            .collect()
     };
-    let side =
-        |column: &'_ Column<'_>, repeats: &[f64]| -> (String, Vec<f64>, Option<&'static str>) {
-            (column.name.clone(), repeats.to_vec(), objection(column))
-        };
-    let (first_name, first, first_objection) = side(baseline, &first);
-    let (second_name, second, second_objection) = side(other, &second);
-    // An address of unknown history counts as one launch: nothing says that the
-    // server was restarted between two runs.
+    let (first, second) = (launches(baseline), launches(other));
     judge(
-        metric,
-        &Side {
-            name: &first_name,
-            values: &first,
-            launches: 1,
-            objection: first_objection,
-        },
-        &Side {
-            name: &second_name,
-            values: &second,
-            launches: 1,
-            objection: second_objection,
-        },
+        &Question::of(metric, Better::Higher),
+        &side(baseline, kind, &first),
+        &side(other, kind, &second),
         comparable,
     )
+}
+
+fn side<'a>(column: &'a Column<'_>, kind: StageKind, launches: &'a [Launch]) -> Side<'a> {
+    let level = column.level(kind);
+    let run = &column.run.summary;
+    Side {
+        name: &column.name,
+        launches,
+        source: level.map_or(run.source, |level| level.source),
+        objection: level.filter(|level| level.is_doubtful()).map(|level| {
+            if level.disputed || level.source == Source::Estimated {
+                "is disputed or estimated"
+            } else {
+                "is flagged"
+            }
+        }),
+        failed: (launches.is_empty() && run.state == RunState::Failed).then(|| {
+            run.reason
+                .as_deref()
+                .map_or("its run gave no reason", |why| why.trim_end_matches('.'))
+        }),
+    }
 }
 
 fn highest_common(one: &Column<'_>, other: &Column<'_>) -> Option<StageKind> {
@@ -363,8 +365,7 @@ fn highest_common(one: &Column<'_>, other: &Column<'_>) -> Option<StageKind> {
         .max()
 }
 
-/// Where the throughput of a run crosses the baseline's, interpolated between the
-/// measured concurrencies along the logarithm of C.
+/// Where the throughput of a run crosses the baseline's.
 fn crossovers(columns: &[Column<'_>]) -> Vec<String> {
     let Some((baseline, others)) = columns.split_first() else {
         return Vec::new();
@@ -372,63 +373,41 @@ fn crossovers(columns: &[Column<'_>]) -> Vec<String> {
     others
         .iter()
         .filter_map(|other| {
-            let ratios = throughput_ratios(baseline, other);
-            if ratios.len() < 2 {
-                return None;
-            }
-            let leads = |ratio: f64| if ratio > 1.0 { &other.name } else { &baseline.name };
-            let crossings: Vec<String> = ratios
-                .windows(2)
-                .filter_map(|pair| {
-                    let [(low_c, low), (high_c, high)] = pair else { return None };
-                    if (low - 1.0) * (high - 1.0) >= 0.0 {
-                        return None;
-                    }
-                    let (a, b) = (low.ln(), high.ln());
-                    let (from, to) = (f64::from(*low_c).log2(), f64::from(*high_c).log2());
-                    let at = (from + (to - from) * (a / (a - b))).exp2();
-                    Some(format!(
-                        "between C = {low_c} and {high_c}, at about {at:.0}: {} below, {} above",
-                        leads(*low),
-                        leads(*high)
-                    ))
+            let levels: Vec<(u32, [Launch; 1], [Launch; 1])> =
+                throughputs(baseline, other).collect();
+            let levels: Vec<CurveLevel<'_>> = levels
+                .iter()
+                .map(|(concurrency, first, second)| CurveLevel {
+                    concurrency: *concurrency,
+                    first,
+                    second,
                 })
                 .collect();
-            let (first_c, last_c) = (ratios.first()?.0, ratios.last()?.0);
-            Some(if crossings.is_empty() {
-                format!(
-                    "{} and {}: the throughput curves do not cross between C = {first_c} and {last_c}; {} leads throughout.",
-                    baseline.name,
-                    other.name,
-                    leads(ratios.first()?.1)
-                )
-            } else {
-                format!(
-                    "{} and {}: the throughput curves cross {} (interpolated between measured points, no interval).",
-                    baseline.name,
-                    other.name,
-                    crossings.join("; ")
-                )
-            })
+            RatioCurve::of(&levels, CONFIDENCE).sentence(&baseline.name, &other.name, "throughput")
         })
         .collect()
 }
 
-fn throughput_ratios(baseline: &Column<'_>, other: &Column<'_>) -> Vec<(u32, f64)> {
+/// The throughputs of two runs at the concurrencies at which both are sound.
+fn throughputs<'a>(
+    baseline: &'a Column<'_>,
+    other: &'a Column<'_>,
+) -> impl Iterator<Item = (u32, [Launch; 1], [Launch; 1])> + 'a {
+    let launch = |column: &Column<'_>, kind: StageKind| {
+        column.level(kind).filter(|level| !level.is_doubtful())?;
+        Launch::new(&column.repeats(kind, |stage| stage.output_tps))
+    };
     baseline
         .levels
         .iter()
-        .filter(|level| !level.is_doubtful())
-        .filter_map(|level| {
-            let base = level.output_tps?.mean;
-            let theirs = other
-                .level(level.kind)
-                .filter(|theirs| !theirs.is_doubtful())?;
-            let ratio = theirs.output_tps?.mean / base;
-            let concurrency = level.kind.closed_loop()?;
-            (base > 0.0 && ratio > 0.0).then_some((concurrency, ratio))
+        .map(|level| level.kind)
+        .filter_map(move |kind| {
+            Some((
+                kind.closed_loop()?,
+                [launch(baseline, kind)?],
+                [launch(other, kind)?],
+            ))
         })
-        .collect()
 }
 
 /// Throughput across, single-stream speed up: a mark per run, at the highest
@@ -606,7 +585,8 @@ mod tests {
             .remove(0);
         // 1.1 at C = 4 and 1/1.1 at C = 16: the middle in log C is 8.
         assert!(
-            sentence.contains("between C = 4 and 16, at about 8: b below, a above"),
+            sentence.contains("b is faster up to about C = 8, a above")
+                && sentence.contains("no interval"),
             "{sentence}"
         );
         let faster = run(
@@ -625,6 +605,50 @@ mod tests {
         assert!(
             sentence.contains("do not cross") && sentence.contains("c leads throughout"),
             "{sentence}"
+        );
+    }
+
+    #[test]
+    fn a_crossing_has_the_range_that_its_repeats_allow() {
+        let side = |id, name: &str, at_4: [f64; 2], at_16: [f64; 2]| {
+            let stages = [(4, at_4), (16, at_16)]
+                .into_iter()
+                .flat_map(|(c, speeds)| {
+                    (0..)
+                        .zip(speeds)
+                        .map(move |(repeat, speed)| closed(c, repeat, speed))
+                });
+            run(id, name, stages.collect())
+        };
+        let sentence = compare(&[
+            side(1, "untuned", [200.0, 200.1], [400.0, 400.1]),
+            side(2, "tuned", [220.0, 220.1], [363.6, 363.7]),
+        ])
+        .expect("a comparison")
+        .crossovers
+        .remove(0);
+        assert_eq!(
+            sentence,
+            "By throughput, tuned is faster up to C = 8, untuned above (pointwise 95 % intervals within these launches, launch-to-launch variation unknown)."
+        );
+    }
+
+    #[test]
+    fn a_run_that_failed_is_said_to_have_failed() {
+        let fine = run(1, "a", vec![single(0, 90.0)]);
+        let mut failed = run(2, "b", vec![]);
+        failed.summary.state = RunState::Failed;
+        failed.summary.reason = Some("The server ran out of memory.".to_owned());
+        let verdict = compare(&[fine, failed])
+            .expect("a comparison")
+            .verdicts
+            .remove(0);
+        assert_eq!(
+            (verdict.kind, verdict.sentence.as_str()),
+            (
+                VerdictKind::Failed,
+                "Single stream: b failed: The server ran out of memory."
+            )
         );
     }
 

@@ -168,7 +168,7 @@ pub fn rows(arguments: &[String]) -> Vec<Vec<String>> {
 }
 
 /// A word that begins a flag; a negative number does not.
-fn is_flag(word: &str) -> bool {
+pub(crate) fn is_flag(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-') && word.parse::<f64>().is_err()
 }
 

@@ -1,0 +1,85 @@
+//! Crossings in words.
+
+use super::{Crossing, CurveBasis, Leader, RatioCurve};
+use crate::text;
+
+impl RatioCurve {
+    /// Who is faster up to where, in a sentence that says what its ranges are.
+    /// `what` the curves show, as in `throughput`. None below two points, where
+    /// there is no curve.
+    #[must_use]
+    pub fn sentence(&self, first: &str, second: &str, what: &str) -> Option<String> {
+        if self.points.len() < 2 {
+            return None;
+        }
+        let (lowest, highest) = self.reach()?;
+        let name = |leader: Leader| match leader {
+            Leader::First => first,
+            Leader::Second => second,
+        };
+        let crossings = self.crossings();
+        let note = self.note();
+        let Some(last) = crossings.last() else {
+            let who = self.leader().map_or_else(
+                || "they agree throughout".to_owned(),
+                |leader| format!("{} leads throughout", name(leader)),
+            );
+            return Some(format!(
+                "{first} and {second}: the {what} curves do not cross between C = {lowest} and {highest}; {who} ({note})."
+            ));
+        };
+        let spans: Vec<String> = crossings
+            .iter()
+            .enumerate()
+            .map(|(place, crossing)| {
+                let faster = if place == 0 { " is faster" } else { "" };
+                format!(
+                    "{}{faster} up to {}",
+                    name(crossing.below),
+                    self.place(crossing)
+                )
+            })
+            .collect();
+        Some(format!(
+            "By {what}, {}, {} above ({note}).",
+            spans.join(", "),
+            name(last.above)
+        ))
+    }
+
+    fn place(&self, crossing: &Crossing) -> String {
+        let at = crossing.at;
+        match (crossing.low, crossing.high) {
+            _ if !self.has_intervals() => format!("about C = {at:.0}"),
+            (Some(low), Some(high)) => {
+                let (low, high) = (format!("{low:.0}"), format!("{high:.0}"));
+                if low == high {
+                    format!("C = {low}")
+                } else {
+                    format!("C = {low}–{high}")
+                }
+            }
+            (low, high) => {
+                let (lowest, highest) = self.reach().unwrap_or_default();
+                let (low, high) = (
+                    low.unwrap_or(f64::from(lowest)),
+                    high.unwrap_or(f64::from(highest)),
+                );
+                format!("about C = {at:.0} (undecided from C = {low:.0} to {high:.0})")
+            }
+        }
+    }
+
+    fn note(&self) -> String {
+        if !self.has_intervals() {
+            return "interpolated between measured points, no interval".to_owned();
+        }
+        let level = text::percent(self.pointwise_confidence);
+        match self.basis {
+            CurveBasis::Launches => format!("pointwise {level} intervals over launches"),
+            CurveBasis::WithinLaunch => format!(
+                "pointwise {level} intervals within these launches, launch-to-launch variation unknown"
+            ),
+        }
+    }
+}
