@@ -96,7 +96,7 @@ fn Frozen(view: FrozenView) -> impl IntoView {
         view,
     } = view;
     let link = format!("{}/c/{slug}", browser::origin());
-    let picture = format!("{link}.svg");
+    let picture = format!("{link}.png");
     let description = description(&view.class.sentence, view.verdicts.first());
     let file = move |extension: &str| format!("/c/{slug}.{extension}");
     let download = move |extension: &'static str, label: &'static str| {
@@ -115,7 +115,9 @@ fn Frozen(view: FrozenView) -> impl IntoView {
         <Meta property="og:description" content=description.clone()/>
         <Meta property="og:url" content=link.clone()/>
         <Meta property="og:image" content=picture.clone()/>
-        <Meta property="og:image:type" content="image/svg+xml"/>
+        <Meta property="og:image:type" content="image/png"/>
+        <Meta property="og:image:width" content="1200"/>
+        <Meta property="og:image:height" content="630"/>
         <Meta name="twitter:card" content="summary_large_image"/>
         <Meta name="twitter:title" content=title.clone()/>
         <Meta name="twitter:description" content=description/>
@@ -137,7 +139,7 @@ fn Frozen(view: FrozenView) -> impl IntoView {
                 <p class="muted frozen-facts">"SHA-256 " <code class="hash">{hash}</code></p>
             </div>
             <p class="cluster frozen-files">
-                {download("json", "JSON")} {download("csv", "CSV")} {download("svg", "SVG")}
+                {download("json", "JSON")} {download("csv", "CSV")} {download("svg", "SVG")} {download("png", "PNG")}
             </p>
         </div>
         <Comparison view=view ties=ties/>

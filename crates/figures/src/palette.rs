@@ -70,6 +70,24 @@ impl Theme {
         }
     }
 
+    /// Colour of a warning's text, on [`Self::warn_soft`].
+    pub(crate) const fn warn_ink(self) -> &'static str {
+        match self {
+            Self::Light => "#7a4a00",
+            Self::Dark => "#f0c067",
+            Self::Css => "var(--warn-ink, currentColor)",
+        }
+    }
+
+    /// Colour of a warning's ground.
+    pub(crate) const fn warn_soft(self) -> &'static str {
+        match self {
+            Self::Light => "#fbf0da",
+            Self::Dark => "#322710",
+            Self::Css => "var(--warn-soft, Canvas)",
+        }
+    }
+
     /// Is the picture a file of its own, which must explain itself?
     pub(crate) const fn stands_alone(self) -> bool {
         matches!(self, Self::Light | Self::Dark)

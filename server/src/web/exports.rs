@@ -4,6 +4,7 @@
 //! patterns cannot express, so they are recognised before routing.
 
 mod address;
+mod picture;
 mod records;
 mod stages;
 
@@ -99,6 +100,13 @@ async fn answer(
             let name = format!("tokdyno-board-{chart}");
             drawn(view.chart.iter(), &chart, format, &name, query)
         }
+        Export::Frozen {
+            slug,
+            format: FrozenFormat::Png,
+        } => {
+            let stored = lab.frozen(actor, slug).await?;
+            picture::answer(slug, stored, theme(query), headers).await
+        }
         Export::Frozen { slug, format } => frozen(site, actor, slug, format, headers).await,
         Export::FrozenChart {
             slug,
@@ -123,12 +131,7 @@ async fn frozen(
 ) -> Result<Response, Problem> {
     let stored = site.lab.frozen(actor, slug).await?;
     let tag = format!("\"{}\"", stored.hash);
-    let unchanged = headers
-        .get_all(IF_NONE_MATCH)
-        .iter()
-        .filter_map(|tags| tags.to_str().ok())
-        .any(|tags| tags.split(',').any(|one| one.trim() == tag));
-    let mut response = if unchanged {
+    let mut response = if is_known(headers, &tag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         let name = format!("tokdyno-{slug}.{}", format.extension());
@@ -136,6 +139,7 @@ async fn frozen(
             FrozenFormat::Json => Kind::Json.file(&name, stored.document),
             FrozenFormat::Csv => Kind::Csv.file(&name, stored.csv),
             FrozenFormat::Svg => Kind::Svg.file(&name, stored.svg),
+            FrozenFormat::Png => return Err(Problem::not_found()),
         }
     };
     let headers = response.headers_mut();
@@ -172,15 +176,25 @@ fn drawn<'a>(
     let name = format!("{name}.{}", format.extension());
     Ok(match format {
         ChartFormat::Csv => Kind::Csv.file(&name, tokdyno_figures::csv(spec).map_err(failed)?),
-        ChartFormat::Svg => {
-            let theme = if query::has(query, "theme", "dark") {
-                Theme::Dark
-            } else {
-                Theme::Light
-            };
-            Kind::Svg.file(&name, tokdyno_figures::svg(spec, theme))
-        }
+        ChartFormat::Svg => Kind::Svg.file(&name, tokdyno_figures::svg(spec, theme(query))),
     })
+}
+
+fn theme(query: &str) -> Theme {
+    if query::has(query, "theme", "dark") {
+        Theme::Dark
+    } else {
+        Theme::Light
+    }
+}
+
+/// Does the client have what this tag stands for?
+fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    headers
+        .get_all(IF_NONE_MATCH)
+        .iter()
+        .filter_map(|tags| tags.to_str().ok())
+        .any(|tags| tags.split(',').any(|one| one.trim() == tag))
 }
 
 fn failed(error: impl std::fmt::Display) -> Problem {
@@ -197,6 +211,7 @@ enum Kind {
     Json,
     Csv,
     Svg,
+    Png,
     /// To be saved as it is, whatever it holds.
     Bytes,
 }
@@ -207,10 +222,11 @@ impl Kind {
             Self::Json => "application/json",
             Self::Csv => "text/csv; charset=utf-8",
             Self::Svg => "image/svg+xml",
+            Self::Png => "image/png",
             Self::Bytes => "application/octet-stream",
         };
         let shown = match self {
-            Self::Json | Self::Csv | Self::Svg => "inline",
+            Self::Json | Self::Csv | Self::Svg | Self::Png => "inline",
             Self::Bytes => "attachment",
         };
         let mut response = Response::new(content.into());

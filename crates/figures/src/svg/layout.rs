@@ -8,7 +8,7 @@ use tokdyno_domain::{
 
 use super::{LABEL, SMALL, TITLE};
 use crate::{
-    drawable::Drawable,
+    drawable::{Drawable, Drawn},
     palette::Theme,
     scale::Scaled,
     text::{width, wrapped},
@@ -54,12 +54,24 @@ pub(super) struct LegendEntry {
 }
 
 /// How a series looks.
-pub(super) struct Key {
-    pub(super) colour: u8,
-    pub(super) mark: Mark,
-    pub(super) line: Line,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Key {
+    pub(crate) colour: u8,
+    pub(crate) mark: Mark,
+    pub(crate) line: Line,
     /// All its points are hollow.
-    pub(super) hollow: bool,
+    pub(crate) hollow: bool,
+}
+
+impl Key {
+    pub(crate) fn of(series: &Drawn) -> Self {
+        Self {
+            colour: series.colour,
+            mark: series.mark,
+            line: series.line,
+            hollow: !series.points.is_empty() && series.points.iter().all(|dot| dot.hollow),
+        }
+    }
 }
 
 impl Frame {
@@ -104,12 +116,7 @@ impl Frame {
             ((bottom - top) / 40.0) as usize,
             20.0 / (bottom - top),
         );
-        let widest = y
-            .ticks
-            .iter()
-            .map(|(_, label)| width(label, SMALL))
-            .fold(0.0, f64::max);
-        let left = 18.0 + LABEL + widest + 8.0;
+        let left = 18.0 + LABEL + widest(&y) + 8.0;
         let right = WIDTH - 28.0;
         let x = Scaled::new(
             spec.x.scale,
@@ -131,6 +138,57 @@ impl Frame {
         }
     }
 
+    /// Only the plot, with ticks and without anything around it, in a place of this
+    /// size.
+    pub(super) fn bare(spec: &ChartSpec, drawable: &Drawable, size: (f64, f64)) -> Self {
+        let (wide, high) = size;
+        let (top, bottom) = (8.0, (high - 24.0).max(16.0));
+        let y = Scaled::new(
+            spec.y.scale,
+            drawable.y_extent(),
+            drawable.dots().map(|dot| dot.y),
+            ((bottom - top) / 34.0) as usize,
+            20.0 / (bottom - top),
+        );
+        let left = widest(&y) + 10.0;
+        let right = (wide - 12.0).max(left + 16.0);
+        let most = ((right - left) / 50.0).clamp(1.0, 12.0) as u16;
+        let x = |wanted: u16| {
+            Scaled::new(
+                spec.x.scale,
+                drawable.x_extent(),
+                drawable.dots().map(|dot| dot.x),
+                usize::from(wanted),
+                36.0 * f64::from(most + 1 - wanted) / (right - left),
+            )
+        };
+        // As many ticks as stand apart with their labels.
+        let apart = |x: &Scaled| {
+            let least = (widest(x) + 10.0) / (right - left);
+            let mut steps = x.ticks.windows(2);
+            steps.all(|two| x.place(two[1].0) - x.place(two[0].0) >= least)
+        };
+        let x = (1..most)
+            .rev()
+            .map(|fewer| fewer + 1)
+            .map(x)
+            .find(apart)
+            .unwrap_or_else(|| x(1));
+        // Room for half a label at the last tick.
+        let right = (wide - widest(&x) / 2.0).min(right).max(left + 16.0);
+        Self {
+            left,
+            right,
+            top,
+            bottom,
+            x,
+            y,
+            title: Vec::new(),
+            legend: Vec::new(),
+            remarks: Vec::new(),
+        }
+    }
+
     /// Place of a value along x, in pixels.
     pub(super) fn place_x(&self, value: f64) -> f64 {
         self.left + self.x.place(value) * (self.right - self.left)
@@ -148,6 +206,14 @@ impl Frame {
             f64::midpoint(self.top, self.bottom).round(),
         )
     }
+}
+
+/// Width of an axis' widest label.
+fn widest(axis: &Scaled) -> f64 {
+    axis.ticks
+        .iter()
+        .map(|(_, label)| width(label, SMALL))
+        .fold(0.0, f64::max)
 }
 
 /// The lines at the foot, the last of which leaves room for the date.
@@ -200,12 +266,7 @@ fn legend(drawable: &Drawable) -> (Vec<LegendEntry>, usize) {
         entries.push(LegendEntry {
             x,
             y: row as f64 * ROW,
-            key: Some(Key {
-                colour: series.colour,
-                mark: series.mark,
-                line: series.line,
-                hollow: !series.points.is_empty() && series.points.iter().all(|dot| dot.hollow),
-            }),
+            key: Some(Key::of(series)),
             text,
         });
         x += wide;

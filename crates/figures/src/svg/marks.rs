@@ -80,7 +80,7 @@ pub(super) fn series(
 }
 
 /// Draws the legend's sample of a series.
-pub(super) fn key(out: &mut String, x: f64, y: f64, key: &Key, theme: Theme) {
+pub(crate) fn key(out: &mut String, x: f64, y: f64, key: &Key, theme: Theme) {
     let colour = theme.series(key.colour);
     line(
         out,

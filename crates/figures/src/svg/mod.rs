@@ -4,6 +4,9 @@
 mod layout;
 mod marks;
 
+pub(crate) use layout::Key;
+pub(crate) use marks::key;
+
 use std::fmt::Write as _;
 
 use tokdyno_domain::chart::ChartSpec;
@@ -41,30 +44,8 @@ pub fn svg(spec: &ChartSpec, theme: Theme) -> String {
             ),
         );
     }
-    grid(&mut out, spec, &frame, theme);
-    if drawable.simulated() {
-        let (x, y) = frame.centre();
-        line(
-            &mut out,
-            format_args!(
-                r#"<text x="{x}" y="{y}" font-size="44" letter-spacing="6" text-anchor="middle" fill="{}" opacity="0.13" aria-hidden="true">simulated</text>"#,
-                theme.muted()
-            ),
-        );
-    }
-    if drawable.is_empty() {
-        let (x, y) = frame.centre();
-        line(
-            &mut out,
-            format_args!(
-                r#"<text x="{x}" y="{y}" font-size="{LABEL}" text-anchor="middle" fill="{}">Nothing to show yet.</text>"#,
-                theme.muted()
-            ),
-        );
-    }
-    for series in &drawable.series {
-        marks::series(&mut out, spec, series, &frame, theme);
-    }
+    plot(&mut out, spec, &drawable, &frame, theme);
+    axis_titles(&mut out, spec, &frame, theme);
     for entry in &frame.legend {
         legend_entry(&mut out, entry, theme);
     }
@@ -73,15 +54,56 @@ pub fn svg(spec: &ChartSpec, theme: Theme) -> String {
     out
 }
 
+/// Draws the plot alone, with its ticks, from the origin on, `size` wide and high:
+/// for a picture that says everything else itself.
+pub(crate) fn bare_plot(
+    out: &mut String,
+    spec: &ChartSpec,
+    drawable: &Drawable,
+    size: (f64, f64),
+    theme: Theme,
+) {
+    let frame = Frame::bare(spec, drawable, size);
+    plot(out, spec, drawable, &frame, theme);
+}
+
+fn plot(out: &mut String, spec: &ChartSpec, drawable: &Drawable, frame: &Frame, theme: Theme) {
+    grid(out, frame, theme);
+    if drawable.simulated() {
+        let (x, y) = frame.centre();
+        let size = ((frame.right - frame.left) / 8.0).min(44.0).round();
+        line(
+            out,
+            format_args!(
+                r#"<text x="{x}" y="{y}" font-size="{size}" letter-spacing="6" text-anchor="middle" fill="{}" opacity="0.13" aria-hidden="true">simulated</text>"#,
+                theme.muted()
+            ),
+        );
+    }
+    if drawable.is_empty() {
+        let (x, y) = frame.centre();
+        line(
+            out,
+            format_args!(
+                r#"<text x="{x}" y="{y}" font-size="{LABEL}" text-anchor="middle" fill="{}">Nothing to show yet.</text>"#,
+                theme.muted()
+            ),
+        );
+    }
+    for series in &drawable.series {
+        marks::series(out, spec, series, frame, theme);
+    }
+}
+
 /// Adds one line to the picture.
-fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+pub(crate) fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
     // Writing to a string cannot fail.
     let _ = out.write_fmt(text);
     out.push('\n');
 }
 
 /// A coordinate, to a tenth of a pixel.
-fn px(value: f64) -> String {
+pub(crate) fn px(value: f64) -> String {
     let tenths = (value * 10.0).round() / 10.0;
     // Adding zero turns -0 into 0.
     format!("{}", tenths + 0.0)
@@ -119,14 +141,14 @@ fn head(out: &mut String, spec: &ChartSpec, theme: Theme) {
     }
 }
 
-fn grid(out: &mut String, spec: &ChartSpec, frame: &Frame, theme: Theme) {
+fn grid(out: &mut String, frame: &Frame, theme: Theme) {
     let (left, right, top, bottom) = (
         px(frame.left),
         px(frame.right),
         px(frame.top),
         px(frame.bottom),
     );
-    let (grid, muted, ink) = (theme.grid(), theme.muted(), theme.ink());
+    let (grid, muted) = (theme.grid(), theme.muted());
     line(
         out,
         format_args!(r#"<g stroke="{grid}" stroke-width="1.5">"#),
@@ -184,9 +206,15 @@ fn grid(out: &mut String, spec: &ChartSpec, frame: &Frame, theme: Theme) {
         );
     }
     out.push_str("</g>\n");
+}
+
+fn axis_titles(out: &mut String, spec: &ChartSpec, frame: &Frame, theme: Theme) {
     line(
         out,
-        format_args!(r#"<g font-size="{LABEL}" fill="{ink}" text-anchor="middle">"#),
+        format_args!(
+            r#"<g font-size="{LABEL}" fill="{}" text-anchor="middle">"#,
+            theme.ink()
+        ),
     );
     line(
         out,

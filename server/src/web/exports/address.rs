@@ -49,6 +49,8 @@ pub(crate) enum FrozenFormat {
     Json,
     Csv,
     Svg,
+    /// The preview picture.
+    Png,
 }
 
 impl ChartFormat {
@@ -66,6 +68,7 @@ impl FrozenFormat {
             Self::Json => "json",
             Self::Csv => "csv",
             Self::Svg => "svg",
+            Self::Png => "png",
         }
     }
 }
@@ -108,6 +111,7 @@ impl Export {
                     "json" => FrozenFormat::Json,
                     "csv" => FrozenFormat::Csv,
                     "svg" => FrozenFormat::Svg,
+                    "png" => FrozenFormat::Png,
                     _ => return None,
                 };
                 Some(Self::Frozen {

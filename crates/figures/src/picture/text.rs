@@ -1,0 +1,318 @@
+//! What a preview picture says.
+
+use tokdyno_domain::{
+    comparison::FrozenComparison,
+    source::Source,
+    statistics::Estimate,
+    text::figure,
+    timestamp::Timestamp,
+    views::{
+        compare::{CompareCell, CompareView},
+        run::RunSummary,
+    },
+    workload::StageKind,
+};
+
+/// What a preview picture says, beside its chart.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PictureText {
+    /// What the comparison is called.
+    pub title: String,
+    /// The verdict, as its sentence. If it is too long, its middle is cut: the last
+    /// words are those that say whether anything is established.
+    pub verdict: String,
+    /// What the verdict must be read with, such as how many things differ.
+    pub remark: String,
+    /// Name and figures of each configuration, in a line each. Those that bear the
+    /// name of a series of the chart are shown with its mark.
+    pub configurations: Vec<(String, String)>,
+    /// Where the figures come from. Simulated ones are marked so, and so are those of
+    /// a chart with a simulated series.
+    pub sources: Vec<Source>,
+    /// Where the comparison is found, such as its address.
+    pub address: String,
+    /// When it was frozen.
+    pub frozen_at: Option<Timestamp>,
+}
+
+impl PictureText {
+    /// What to say of a frozen comparison that is found at `address`. The headline is
+    /// its first verdict, or what class of comparison it is if there is none.
+    #[must_use]
+    pub fn of(comparison: &FrozenComparison, address: &str) -> Self {
+        let view = &comparison.view;
+        let mut sources: Vec<Source> = view.runs.iter().map(|run| run.source).collect();
+        sources.sort_unstable();
+        sources.dedup();
+        let class = &view.class.sentence;
+        let (verdict, remark) = match view.verdicts.as_slice() {
+            [] => (class.clone(), String::new()),
+            [one] => (one.sentence.clone(), class.clone()),
+            [first, rest @ ..] => (
+                first.sentence.clone(),
+                match rest.len() {
+                    1 => format!("{class} One more verdict on the page."),
+                    more => format!("{class} {more} more verdicts on the page."),
+                },
+            ),
+        };
+        Self {
+            title: comparison.title.clone(),
+            verdict,
+            remark,
+            configurations: configurations(view, sources.len() > 1),
+            sources,
+            address: address.to_owned(),
+            frozen_at: Some(comparison.frozen_at),
+        }
+    }
+}
+
+/// Names as the charts have them, and the two figures of the decision.
+fn configurations<C>(view: &CompareView<C>, mixed: bool) -> Vec<(String, String)> {
+    let level = highest_common(view);
+    view.runs
+        .iter()
+        .enumerate()
+        .map(|(column, run)| {
+            let single = cell(view, StageKind::SingleStream, SINGLE, column);
+            let many = level.and_then(|kind| Some((kind, cell(view, kind, OUTPUT, column)?)));
+            let mut said: Vec<String> = Vec::new();
+            if let Some(speed) = single.map(|cell| cell.estimate).or(run.single_stream) {
+                said.push(format!("{} for one user", rate(&speed)));
+            }
+            match (many, &run.peak_output) {
+                (Some((kind, cell)), _) => {
+                    said.push(format!("{} at {kind}", rate(&cell.estimate)));
+                }
+                (None, Some((concurrency, peak))) => {
+                    said.push(format!("{} at C = {concurrency}", rate(peak)));
+                }
+                (None, None) => {}
+            }
+            if said.is_empty() {
+                said.push("no figures".to_owned());
+            }
+            if mixed {
+                said.push(run.source.word().to_owned());
+            }
+            if run.flagged
+                || [single, many.map(|(_, cell)| cell)]
+                    .into_iter()
+                    .flatten()
+                    .any(|cell| cell.doubtful)
+            {
+                said.push("flagged".to_owned());
+            }
+            (name(run, &view.runs), said.join(" · "))
+        })
+        .collect()
+}
+
+/// The metrics by the field's names for them, which stand in brackets behind ours.
+const SINGLE: &str = "(e2e_tps)";
+const OUTPUT: &str = "(output_tps)";
+
+/// The highest concurrency at which every run has a throughput.
+fn highest_common<C>(view: &CompareView<C>) -> Option<StageKind> {
+    view.rows
+        .iter()
+        .filter(|row| row.kind != StageKind::SingleStream && row.metric.ends_with(OUTPUT))
+        .filter(|row| row.cells.iter().all(Option::is_some))
+        .map(|row| row.kind)
+        .max()
+}
+
+fn cell<C>(
+    view: &CompareView<C>,
+    kind: StageKind,
+    metric: &str,
+    column: usize,
+) -> Option<CompareCell> {
+    view.rows
+        .iter()
+        .find(|row| row.kind == kind && row.metric.ends_with(metric))
+        .and_then(|row| row.cells.get(column).copied().flatten())
+}
+
+fn rate(estimate: &Estimate) -> String {
+    format!("{} tok/s", figure(estimate.mean))
+}
+
+/// Runs of one configuration are told apart by their numbers.
+fn name(run: &RunSummary, all: &[RunSummary]) -> String {
+    let configuration = &run.configuration;
+    let same = |other: &&RunSummary| other.configuration == *configuration;
+    if all.iter().filter(same).count() > 1 {
+        format!("{configuration} (run {})", run.id)
+    } else {
+        configuration.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokdyno_domain::{
+        comparison::COMPARISON_SCHEMA,
+        engine::EngineKind,
+        ids::{ContentHash, RunId},
+        run::RunState,
+        statistics::{Better, Launch},
+        verdict::{Question, Side, judge},
+        views::compare::{ClassKind, CompareRow, ComparisonClass},
+    };
+
+    use super::*;
+
+    fn run(id: i64, configuration: &str, source: Source) -> RunSummary {
+        RunSummary {
+            id: RunId(id),
+            configuration: configuration.to_owned(),
+            state: RunState::Finished,
+            reason: None,
+            cancel_requested: false,
+            queue_place: None,
+            source,
+            engine: EngineKind::Sglang,
+            engine_version: None,
+            model: "tiny".to_owned(),
+            hardware: String::new(),
+            endpoint: None,
+            workload_name: "quick".to_owned(),
+            workload_hash: ContentHash::of(b"quick"),
+            workload_text: "quick".to_owned(),
+            created_at: Timestamp(0),
+            started_at: None,
+            finished_at: None,
+            single_stream: None,
+            peak_output: None,
+            peak_rate: None,
+            flagged: false,
+            launch: None,
+        }
+    }
+
+    fn row(kind: StageKind, metric: &str, cells: [Option<f64>; 2]) -> CompareRow {
+        CompareRow {
+            kind,
+            metric: metric.to_owned(),
+            unit: "tok/s".to_owned(),
+            more_is_better: true,
+            cells: cells
+                .into_iter()
+                .map(|value| {
+                    Some(CompareCell {
+                        estimate: Estimate::of(value)?,
+                        ratio: None,
+                        doubtful: value == Some(2320.0),
+                    })
+                })
+                .collect(),
+        }
+    }
+
+    fn comparison(names: [&str; 2], sources: [Source; 2]) -> FrozenComparison {
+        let verdict = |metric, values: [&[f64]; 2]| {
+            let launches = values.map(|repeats| [Launch::new(repeats).expect("figures")]);
+            let [first, second] = [0, 1].map(|at| Side {
+                name: names[at],
+                launches: &launches[at],
+                source: sources[at],
+                objection: None,
+                failed: None,
+            });
+            let question = Question::of(metric, Better::Higher);
+            judge(&question, &first, &second, Ok(()))
+        };
+        let level = |concurrency| StageKind::ClosedLoop { concurrency };
+        FrozenComparison {
+            schema_version: COMPARISON_SCHEMA,
+            title: "vLLM or SGLang?".to_owned(),
+            frozen_at: Timestamp(1_795_968_039_000_000),
+            analysis_version: 2,
+            metric_version: 1,
+            view: CompareView {
+                runs: vec![run(1, names[0], sources[0]), run(2, names[1], sources[1])],
+                rows: vec![
+                    row(
+                        StageKind::SingleStream,
+                        "single-stream speed (e2e_tps)",
+                        [Some(82.5), Some(90.0)],
+                    ),
+                    row(
+                        level(128),
+                        "output throughput (output_tps)",
+                        [Some(1536.0), Some(2320.0)],
+                    ),
+                    row(
+                        level(256),
+                        "output throughput (output_tps)",
+                        [Some(1700.0), None],
+                    ),
+                ],
+                differences: Vec::new(),
+                equal_settings: 0,
+                class: ComparisonClass {
+                    kind: ClassKind::Controlled,
+                    sentence: "Controlled: only engine differs.".to_owned(),
+                },
+                verdicts: vec![
+                    verdict("Single stream", [&[82.5], &[90.0]]),
+                    verdict("Output throughput at C = 128", [&[1536.0], &[2320.0]]),
+                ],
+                crossovers: Vec::new(),
+                charts: Vec::new(),
+            },
+        }
+    }
+
+    #[test]
+    fn a_comparison_is_told_as_its_page_tells_it() {
+        let comparison = comparison(["vLLM", "SGLang"], [Source::Measured; 2]);
+        let text = PictureText::of(&comparison, "dyno.example/c/07");
+        assert_eq!(text.title, "vLLM or SGLang?");
+        assert_eq!(text.verdict, comparison.view.verdicts[0].sentence);
+        assert_eq!(
+            text.remark,
+            "Controlled: only engine differs. One more verdict on the page."
+        );
+        assert_eq!(text.sources, [Source::Measured]);
+        assert_eq!(text.address, "dyno.example/c/07");
+        assert_eq!(text.frozen_at, Some(comparison.frozen_at));
+        let rows = [
+            ("vLLM", "82.5 tok/s for one user · 1,536 tok/s at C = 128"),
+            (
+                "SGLang",
+                "90.0 tok/s for one user · 2,320 tok/s at C = 128 · flagged",
+            ),
+        ];
+        assert_eq!(
+            text.configurations,
+            rows.map(|(name, figures)| (name.to_owned(), figures.to_owned()))
+        );
+    }
+
+    #[test]
+    fn without_a_verdict_the_class_is_the_headline() {
+        let mut comparison = comparison(["vLLM", "SGLang"], [Source::Measured; 2]);
+        comparison.view.verdicts.clear();
+        let text = PictureText::of(&comparison, "");
+        assert_eq!(text.verdict, "Controlled: only engine differs.");
+        assert_eq!(text.remark, "");
+    }
+
+    #[test]
+    fn runs_of_one_name_and_of_several_sources_are_told_apart() {
+        let comparison = comparison(["a", "a"], [Source::Simulated, Source::Measured]);
+        let text = PictureText::of(&comparison, "");
+        assert_eq!(text.sources, [Source::Measured, Source::Simulated]);
+        let [(first, figures), (second, _)] = text.configurations.as_slice() else {
+            panic!("two rows");
+        };
+        assert_eq!(
+            (first.as_str(), second.as_str()),
+            ("a (run 1)", "a (run 2)")
+        );
+        assert!(figures.ends_with(" · simulated"), "{figures}");
+    }
+}
