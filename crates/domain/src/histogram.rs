@@ -155,11 +155,14 @@ impl Histogram {
             return;
         }
         if self.counts.is_none() {
-            // These bounds are within what the crate can do.
-            self.counts = Counts::new_with_bounds(1, longest, SIGNIFICANT_FIGURES).ok();
+            // It grows with its largest value, so that small ones cost little.
+            self.counts = Counts::new(SIGNIFICANT_FIGURES).ok();
         }
         if let Some(counts) = &mut self.counts {
-            counts.saturating_record_n(value.clamp(1, longest), count);
+            let value = value.clamp(1, longest);
+            if counts.record_n(value, count).is_err() {
+                counts.saturating_record_n(value, count);
+            }
         }
     }
 }
@@ -214,6 +217,24 @@ mod tests {
         many.merge(&twin);
         assert_eq!(many.len(), MOST);
         assert_eq!(many.quantile_ms(0.99), Some(1.0));
+    }
+
+    #[test]
+    fn memory_grows_with_the_largest_value() {
+        let bins = |histogram: &Histogram| {
+            histogram
+                .counts
+                .as_ref()
+                .map_or(0, hdrhistogram::Histogram::distinct_values)
+        };
+        let mut times = of(Unit::Micros, &[1.0]);
+        let few = bins(&times);
+        assert!((1..=4096).contains(&few), "{few}");
+        times.record_ms(60_000.0);
+        assert!(bins(&times) > few);
+        let minute = times.quantile_ms(1.0).expect("a minute");
+        assert!((minute / 60_000.0 - 1.0).abs() < 1e-3, "{minute}");
+        assert_eq!(times.quantile_ms(0.0), Some(1.0));
     }
 
     #[test]

@@ -63,7 +63,9 @@ pub enum PromptSet {
         /// Prompt tokens.
         tokens: u32,
     },
-    /// Groups of prompts with a common beginning, to measure the prefix cache.
+    /// Groups of prompts with a common beginning, to measure the prefix cache. What
+    /// the server adds to every prompt (begin marks, chat template) counts as part of
+    /// the beginning: it is shared as well.
     SharedPrefix {
         /// Number of different beginnings, taken in turn.
         groups: u32,
@@ -218,9 +220,13 @@ impl PromptSet {
             } => {
                 let group = index % u64::from(*groups).max(1);
                 // Beginnings are drawn where no single prompt is.
-                let prefix = words(seed, u64::MAX - group, *prefix_tokens);
+                let beginning = fit.words(*prefix_tokens);
+                let prefix = words(seed, u64::MAX - group, beginning);
                 let all = fit.words(prefix_tokens.saturating_add(*tokens));
-                let rest = words(seed, index, all.saturating_sub(*prefix_tokens));
+                // Rounding may take a word. A template longer than the beginning must
+                // not take the rest, or prompts of a group would be alike.
+                let own = fit.bare_words(*tokens).saturating_sub(1).max(1);
+                let rest = words(seed, index, all.saturating_sub(beginning).max(own));
                 Prompt::Text(format!("{prefix} {rest}"))
             }
             Self::Trace { requests, .. } => {
@@ -275,5 +281,62 @@ mod tests {
         let prompt = |index| set.prompt(0, index, &Fit::default());
         assert_eq!(prompt(1), Prompt::Text(FOUNDING[1].to_owned()));
         assert_eq!(prompt(4), Prompt::Text(format!("(2) {}", FOUNDING[1])));
+    }
+
+    /// The words of the prompts of the first of two groups.
+    fn of_a_group(prefix_tokens: u32, tokens: u32, fit: &Fit) -> Vec<Vec<String>> {
+        let set = PromptSet::SharedPrefix {
+            groups: 2,
+            prefix_tokens,
+            tokens,
+        };
+        (0..20)
+            .map(|place| match set.prompt(3, 2 * place, fit) {
+                Prompt::Text(text) => text.split(' ').map(str::to_owned).collect(),
+                Prompt::Chat(_) => Vec::new(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn prompts_of_a_group_share_their_beginning_and_no_more() {
+        for tokens_per_word in [1.0, 1.3] {
+            let fit = Fit {
+                tokens_per_word,
+                overhead: 30.0,
+            };
+            for (prefix_tokens, tokens) in [(100, 20), (1000, 100), (31, 7), (500, 500)] {
+                let prompts = of_a_group(prefix_tokens, tokens, &fit);
+                let shared = fit.words(prefix_tokens) as usize;
+                let mut rests = std::collections::HashSet::new();
+                for prompt in &prompts {
+                    assert_eq!(prompt[..shared], prompts[0][..shared]);
+                    assert!(rests.insert(&prompt[shared..]), "{prompt:?}");
+                    let made = prompt.len() as f64 * tokens_per_word + fit.overhead;
+                    let asked = f64::from(prefix_tokens + tokens);
+                    assert!((made - asked).abs() <= 1.0, "{made} for {asked}");
+                    let own = (prompt.len() - shared) as f64 * tokens_per_word;
+                    assert!((own - f64::from(tokens)).abs() <= 2.0, "{own} for {tokens}");
+                }
+                // Not a word more is common to all.
+                assert!(
+                    prompts
+                        .iter()
+                        .any(|prompt| prompt[shared] != prompts[0][shared])
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_template_longer_than_the_beginning_leaves_the_rest() {
+        let fit = Fit {
+            tokens_per_word: 1.0,
+            overhead: 200.0,
+        };
+        let prompts = of_a_group(10, 15, &fit);
+        let all: std::collections::HashSet<_> = prompts.iter().collect();
+        assert_eq!(all.len(), prompts.len());
+        assert!(prompts.iter().all(|prompt| prompt.len() >= 15));
     }
 }

@@ -173,6 +173,7 @@ impl ResultFile {
         if !(u64::from(OLDEST_SCHEMA)..=u64::from(RESULT_SCHEMA)).contains(&version) {
             return Err(ResultFileError::OtherVersion { found: version });
         }
+        check::stage_count(&value)?;
         let mut file: Self = serde_json::from_value(value).map_err(ResultFileError::Malformed)?;
         // As it will be written again.
         file.schema_version = RESULT_SCHEMA;
@@ -193,6 +194,7 @@ impl ResultFile {
         for stage in &mut self.stages {
             if stage.records.is_empty() {
                 let asked = StageAsked::of(&self.workload, stage.kind, stage.complete);
+                stage.figures.heed_counts(&asked);
                 stage.figures.heed(&asked, &stage.conditions);
                 continue;
             }

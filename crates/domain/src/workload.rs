@@ -133,6 +133,9 @@ const OWN_FIELDS: [&str; 6] = [
     "stream",
     "stream_options",
 ];
+/// Version of the varied prompts: since 2 each begins with a number under every
+/// seed, and is thus another prompt than before.
+const VARIED_VERSION: u32 = 2;
 /// Prompts set aside for a stage that is bounded by time.
 const PROMPTS_PER_TIMED_STAGE: u64 = 1 << 24;
 /// Warm-up prompts are taken from here on, where no stage takes any.
@@ -197,6 +200,9 @@ impl Workload {
             object.remove("name");
             // Not removed: hashes that were stored for seed 0 stay what they are.
             object.insert("seed".to_owned(), 0.into());
+            if self.prompts == PromptSet::Varied {
+                object.insert("prompts_version".to_owned(), VARIED_VERSION.into());
+            }
         }
         // serde_json keeps objects sorted by key (no `preserve_order`).
         ContentHash::of(value.to_string().as_bytes())
@@ -488,6 +494,25 @@ mod tests {
         assert_eq!(one.hash(), two.hash());
         two.output_tokens += 1;
         assert_ne!(one.hash(), two.hash());
+    }
+
+    #[test]
+    fn only_varied_prompts_have_another_hash_than_before() {
+        let before = |workload: &Workload| {
+            let mut value = serde_json::to_value(workload).expect("serialises");
+            let object = value.as_object_mut().expect("an object");
+            object.remove("name");
+            object.insert("seed".to_owned(), 0.into());
+            ContentHash::of(value.to_string().as_bytes())
+        };
+        let mut workload = Preset::Quick.workload();
+        workload.seed = 7;
+        assert_eq!(workload.prompts, PromptSet::Varied);
+        assert_ne!(workload.hash(), before(&workload));
+        for prompts in [PromptSet::Founding, PromptSet::Random { tokens: 9 }] {
+            workload.prompts = prompts;
+            assert_eq!(workload.hash(), before(&workload));
+        }
     }
 
     #[test]

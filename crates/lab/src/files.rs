@@ -1,6 +1,6 @@
 //! Result files: what comes in is what goes out.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use sqlx::types::Json;
 use time::OffsetDateTime;
@@ -46,18 +46,17 @@ impl Lab {
     /// [`LabError::DatabaseUnavailable`].
     pub async fn import(&self, actor: &Actor, bytes: &[u8]) -> Result<Imported, LabError> {
         authorise(actor, Capability::Import)?;
-        let _turn = self
-            .0
-            .importing
-            .acquire()
+        let turn = Arc::clone(&self.0.importing)
+            .acquire_owned()
             .await
             .map_err(|error| LabError::internal("waiting for an import", error))?;
-        // A large file takes seconds to check; pages must not wait for it.
+        // A large file takes seconds to check; pages must not wait for it. Whoever gives
+        // up meanwhile does not stop the check, so the turn goes with it and comes back.
         let bytes = bytes.to_vec();
-        let (file, hash) = tokio::task::spawn_blocking(move || {
+        let (file, hash, _turn) = tokio::task::spawn_blocking(move || {
             ResultFile::parse(&bytes).map(|file| {
                 let hash = file.hash();
-                (file, hash)
+                (file, hash, turn)
             })
         })
         .await

@@ -77,7 +77,7 @@ pub(crate) struct Inner {
     pub(crate) launches: broadcast::Sender<LaunchEvent>,
     /// Large files are brought in one after another: each takes a good deal of
     /// memory, and several at once would leave no processor to the pages.
-    pub(crate) importing: tokio::sync::Semaphore,
+    pub(crate) importing: Arc<tokio::sync::Semaphore>,
     listener: std::sync::OnceLock<JoinHandle<()>>,
 }
 
@@ -148,7 +148,7 @@ impl Lab {
             key_file,
             live: broadcast::channel(live::BACKLOG).0,
             launches: broadcast::channel(live::BACKLOG).0,
-            importing: tokio::sync::Semaphore::new(1),
+            importing: Arc::new(tokio::sync::Semaphore::new(1)),
             listener: std::sync::OnceLock::new(),
         }));
         let listener = tokio::spawn(live::listen(Arc::downgrade(&lab.0)));

@@ -77,9 +77,14 @@ async fn measure(streams: u32, stop: &CancelFlag) -> Option<Certificate> {
     ladder.certificate(events::now())
 }
 
+/// The streams that stand for this concurrency.
+pub(crate) fn streams_of(concurrency: u32) -> u32 {
+    concurrency.clamp(1, MOST_STREAMS).next_power_of_two()
+}
+
 /// The streams to certify, both ends of each within the limit of open files.
 fn streams_for(concurrency: u32) -> Option<u32> {
-    let mut streams = concurrency.clamp(1, MOST_STREAMS).next_power_of_two();
+    let mut streams = streams_of(concurrency);
     while machine::make_room_for(streams.saturating_mul(2)).is_err() {
         streams /= 2;
         if streams == 0 {

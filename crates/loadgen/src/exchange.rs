@@ -29,7 +29,7 @@ impl Exchange<'_> {
     pub(crate) async fn run(
         &self,
         slot: &mut Option<Connection>,
-        request: &[u8],
+        request: impl AsRef<[u8]>,
         sent_at: Instant,
         reply: &mut Reply,
         on_tokens: impl Fn(u32),
@@ -39,7 +39,11 @@ impl Exchange<'_> {
         };
         let ns = |at: Instant| nanos(at.saturating_duration_since(sent_at));
         let work = async {
-            match tokio::time::timeout(self.idle, connection.write_all(request)).await {
+            let written =
+                tokio::time::timeout(self.idle, connection.write_all(request.as_ref())).await;
+            // Long prompts of many replies under way would fill the memory.
+            drop(request);
+            match written {
                 // A server may refuse a request before it has read it all: what
                 // it says is still there to be read.
                 Ok(Ok(()) | Err(_)) => {}

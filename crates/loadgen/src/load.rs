@@ -6,6 +6,7 @@ mod connect;
 mod job;
 mod open;
 mod state;
+mod unwritten;
 
 use std::{
     cell::{OnceCell, RefCell},

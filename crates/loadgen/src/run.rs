@@ -1,5 +1,6 @@
 //! A whole run: from the specification to the outcome.
 
+mod certificates;
 mod stage;
 
 use std::{

@@ -30,7 +30,7 @@ impl Ladder {
     }
 
     /// Takes the throughput of a closed loop of the first repeat, in tok/s. A step
-    /// without one decides nothing.
+    /// without one, or with one that cannot be trusted, decides nothing.
     pub(crate) fn note(&mut self, concurrency: u32, output_tps: Option<f64>) {
         let (Some(rule), None, Some(tps)) = (self.rule, self.top, output_tps) else {
             return;

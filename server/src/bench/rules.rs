@@ -5,7 +5,7 @@ mod near;
 use std::str::FromStr;
 
 use tokdyno_domain::{
-    metrics::P99_NEEDS,
+    metrics::{P99_NEEDS, StageFlag},
     result_file::{ResultFile, ResultStage},
     text,
     workload::{StageKind, StagePlan, StageSize, Thousandths, Workload},
@@ -205,8 +205,8 @@ impl Rule {
         })
     }
 
-    /// What the rule comes to. A figure that is not defined breaks it: nobody can
-    /// say that it was met.
+    /// What the rule comes to. A figure that is not defined breaks it, and so does one
+    /// of a stage on which no verdict may rest: nobody can say that it was met.
     pub(crate) fn judge(&self, result: &ResultFile) -> Judgement {
         let mut worst: Option<(f64, String)> = None;
         for planned in result.workload.plan() {
@@ -228,6 +228,9 @@ impl Rule {
             let Some(value) = self.value(stage) else {
                 return self.undefined(&format!("it is not defined in {place}"));
             };
+            if !self.is_count() && !stage.figures.supports_verdict() {
+                return self.unsupported(stage, &place);
+            }
             if worst
                 .as_ref()
                 .is_none_or(|(worst, _)| self.comparison.is_worse(value, *worst))
@@ -262,6 +265,30 @@ impl Rule {
                 self.text
             ),
         }
+    }
+
+    fn unsupported(&self, stage: &ResultStage, place: &str) -> Judgement {
+        let flags = &stage.figures.flags;
+        let why = flags
+            .iter()
+            .find(|flag| flag.forbids_verdict())
+            .map_or_else(|| "No request succeeded.".to_owned(), StageFlag::sentence);
+        Judgement {
+            broken: true,
+            sentence: format!(
+                "{}: BROKEN, because no verdict may rest on {place}. {why}",
+                self.text
+            ),
+        }
+    }
+
+    /// Does it count requests? Then what forbids a verdict on speed is the very thing
+    /// that is asked for.
+    fn is_count(&self) -> bool {
+        matches!(
+            self.metric.name,
+            "requests" | "completed" | "failures" | "failure_share"
+        )
     }
 
     fn is_meant(&self, stage: &StagePlan) -> bool {

@@ -185,17 +185,20 @@ fn mark(stage: &ResultStage) -> String {
     }
 }
 
-/// Per repeat the median `e2e_tps`, then the mean over repeats: never pooled.
+/// Per repeat the median `e2e_tps`, then the mean over repeats: never pooled. Repeats
+/// on which no verdict may rest are left out.
 fn single_stream(stages: &[ResultStage]) -> Option<String> {
+    let (sound, others): (Vec<&ResultStage>, Vec<_>) = stages
+        .iter()
+        .filter(|stage| stage.complete && stage.kind == StageKind::SingleStream)
+        .partition(|stage| stage.figures.supports_verdict());
     let of = |figure: fn(&ResultStage) -> Option<f64>| {
-        Estimate::of(
-            stages
-                .iter()
-                .filter(|stage| stage.complete && stage.kind == StageKind::SingleStream)
-                .filter_map(figure),
-        )
+        Estimate::of(sound.iter().filter_map(|stage| figure(stage)))
     };
-    let speed = of(|stage| stage.figures.e2e_tps.p50)?;
+    let Some(speed) = of(|stage| stage.figures.e2e_tps.p50) else {
+        return (!others.is_empty())
+            .then(|| "Single stream: no repeat supports a figure.\n".to_owned());
+    };
     let decode = of(|stage| stage.figures.decode_tps.p50);
     let spread = if speed.n > 1 {
         format!(
@@ -210,8 +213,14 @@ fn single_stream(stages: &[ResultStage]) -> Option<String> {
     let decode = decode.map_or_else(String::new, |decode| {
         format!("; decoding alone {} tok/s", text::figure(decode.mean))
     });
+    let left_out = if others.is_empty() {
+        String::new()
+    } else {
+        let repeats = text::plural(others.len() as u64, "repeat", "repeats");
+        format!("; {repeats} left out, on which no verdict may rest")
+    };
     Some(format!(
-        "Single stream: {} tok/s{spread}{decode}.\n",
+        "Single stream: {} tok/s{spread}{decode}{left_out}.\n",
         text::figure(speed.mean)
     ))
 }

@@ -95,9 +95,9 @@ pub(super) fn field_of(error: &WorkloadError, form: &WorkloadForm) -> Field {
         {
             Field::Single
         }
-        WorkloadError::Requests(_) | WorkloadError::FewerRequestsThanSlots { .. } => {
-            Field::Requests
-        }
+        WorkloadError::Requests(_)
+        | WorkloadError::FewerRequestsThanSlots { .. }
+        | WorkloadError::RequestsOnLadder => Field::Requests,
         WorkloadError::Duration(_) | WorkloadError::TwoSizes => Field::Seconds,
         WorkloadError::OutputTokens(_)
         | WorkloadError::Temperature(_)

@@ -15,24 +15,53 @@ pub(in crate::pages) struct Speeds {
 }
 
 /// Sums over all stages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 struct Sums {
     stages: u64,
+    /// Of stages with a known number of requests only, as are the tokens.
     requests: u64,
     warmups: u64,
     tokens: u64,
+    /// Stages in which as many are sent as are answered in so many seconds.
+    timed: Vec<Timed>,
+}
+
+/// Stages whose number of requests is what is measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Timed {
+    seconds: f64,
+    stages: u64,
 }
 
 /// The plan in a sentence.
 pub(in crate::pages) fn sentence(workload: &Workload) -> String {
     let sums = sums(workload);
-    format!(
-        "{}: {} and {}, up to {} in all.",
-        text::plural(sums.stages, "stage", "stages"),
-        text::plural(sums.requests, "request", "requests"),
-        text::plural(sums.warmups, "warm-up request", "warm-up requests"),
-        text::plural(sums.tokens, "completion token", "completion tokens"),
-    )
+    let stages = text::plural(sums.stages, "stage", "stages");
+    let warmups = text::plural(sums.warmups, "warm-up request", "warm-up requests");
+    if let [timed] = sums.timed[..]
+        && timed.stages == sums.stages
+    {
+        return format!("{stages} of {}, and {warmups}.", timed.requests());
+    }
+    let timed: Vec<String> = sums.timed.iter().map(Timed::said).collect();
+    let timed = timed.join(" and ");
+    let requests = text::plural(sums.requests, "request", "requests");
+    let tokens = text::plural(sums.tokens, "completion token", "completion tokens");
+    if sums.timed.is_empty() {
+        return format!("{stages}: {requests} and {warmups}, up to {tokens} in all.");
+    }
+    format!("{stages}: {requests} and {warmups}, up to {tokens}; besides, {timed}.")
+}
+
+impl Timed {
+    fn requests(self) -> String {
+        format!("as many requests as are answered in {} s", self.seconds)
+    }
+
+    fn said(&self) -> String {
+        let stages = text::plural(self.stages, "stage", "stages");
+        format!("in {stages} {}", self.requests())
+    }
 }
 
 fn sums(workload: &Workload) -> Sums {
@@ -47,7 +76,10 @@ fn sums(workload: &Workload) -> Sums {
                 StageKind::Ramp { from, to, .. } => {
                     ((from.get() + to.get()) / 2.0 * seconds).round() as u64
                 }
-                _ => 0,
+                _ => {
+                    sums.add_timed(seconds);
+                    0
+                }
             },
         };
         let warmups = u64::from(stage.warmup_requests);
@@ -58,6 +90,16 @@ fn sums(workload: &Workload) -> Sums {
             + warmups * u64::from(workload.warmup_output_tokens);
     }
     sums
+}
+
+impl Sums {
+    fn add_timed(&mut self, seconds: f64) {
+        let same = |timed: &&mut Timed| timed.seconds.total_cmp(&seconds).is_eq();
+        match self.timed.iter_mut().find(same) {
+            Some(timed) => timed.stages += 1,
+            None => self.timed.push(Timed { seconds, stages: 1 }),
+        }
+    }
 }
 
 /// About how long it takes, in seconds: each stage's tokens at C times the speed of a
@@ -135,6 +177,34 @@ mod tests {
         // The last is sent after ten seconds and answered a second later.
         let seconds = rough_seconds(&workload, speeds).expect("a guess");
         assert!((seconds - (0.16 + 10.0 + 1.0)).abs() < 1e-9, "{seconds}");
+    }
+
+    #[test]
+    fn a_timed_closed_loop_has_no_number_of_requests() {
+        let form = WorkloadForm {
+            preset: None,
+            single_stream: None,
+            concurrencies: "8, 32".to_owned(),
+            seconds: Some(60.0),
+            repeats: 1,
+            ..WorkloadForm::default()
+        };
+        let timed = form.workload().expect("a workload");
+        assert_eq!(
+            sentence(&timed),
+            "2 stages of as many requests as are answered in 60 s, and 40 warm-up requests."
+        );
+        let mixed = WorkloadForm {
+            single_stream: Some(3),
+            output_tokens: 100,
+            ..form
+        };
+        let workload = mixed.workload().expect("a workload");
+        // 3 requests of 100 tokens, and 41 warm-ups of 16.
+        assert_eq!(
+            sentence(&workload),
+            "3 stages: 3 requests and 41 warm-up requests, up to 956 completion tokens; besides, in 2 stages as many requests as are answered in 60 s."
+        );
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub(super) fn Actions(data: RunData) -> impl IntoView {
     let id = data.id;
     let state = data.state();
     let again = data.part(again::address);
+    let same = data.part(|view| view.again.is_some());
     let external = data.summary(|summary| summary.endpoint.is_some());
     let error = RwSignal::new(None::<AppError>);
     let navigate = use_navigate();
@@ -39,7 +40,7 @@ pub(super) fn Actions(data: RunData) -> impl IntoView {
                 </a>
                 <Show when=move || external.get()>
                     <a class="button" href=move || again.get()>
-                        "Measure again"
+                        {move || if same.get() { "Measure again" } else { "Measure another workload" }}
                     </a>
                 </Show>
                 <a class="button" href=format!("/runs/{id}.json") download rel="external">
@@ -60,6 +61,11 @@ pub(super) fn Actions(data: RunData) -> impl IntoView {
                     "Delete"
                 </button>
             </div>
+            <Show when=move || external.get() && !same.get()>
+                <p class="muted">
+                    "The form cannot say this run's workload: it gets the address, the model and the names, and the workload has to be chosen anew."
+                </p>
+            </Show>
             {move || {
                 (state.get() == RunState::Running)
                     .then(|| {

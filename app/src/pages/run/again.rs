@@ -9,8 +9,8 @@ use tokdyno_domain::{
     workload::Api,
 };
 
-/// `/runs/new?…`: endpoint, model, names, and the workload as far as the form can say
-/// it.
+/// `/runs/new?…`: endpoint, model, names, and the workload where the form can say it.
+/// Elsewhere the form has its usual one, and the link must not promise the same.
 pub(super) fn address(view: &RunView) -> String {
     let summary = &view.summary;
     let mut query = ParamsMap::new();

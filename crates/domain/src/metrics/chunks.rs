@@ -35,14 +35,19 @@ pub(super) fn token_counts<'a>(record: &RequestRecord, trace: &'a ChunkTrace) ->
 }
 
 /// When the tokens of a successful request came, chunk by chunk. Without running
-/// usage they are estimated: all *n* in a reply of one chunk, else n₁ (or 1) in the
-/// first chunk and the rest in equal parts. None without chunk times.
+/// usage, or where its counts do not add up to *n*, they are estimated: all *n* in a
+/// reply of one chunk, else n₁ (or 1) in the first chunk and the rest in equal parts.
+/// None without chunk times.
 pub(super) fn arrivals(
     (record, trace): &Traced,
 ) -> Option<impl Iterator<Item = Arrival> + use<'_>> {
     let trace = trace.as_ref()?;
     let total = record.completion_tokens?;
-    let counts = token_counts(record, trace);
+    // Counts that miss tokens would understate every throughput that rests on them.
+    let counts = token_counts(record, trace).filter(|counts| {
+        let sum: u64 = counts.iter().map(|count| u64::from(*count)).sum();
+        sum == u64::from(total) && counts.len() <= trace.gaps_us.len()
+    });
     let later_chunks = trace.gaps_us.len().saturating_sub(1) as u64;
     let first = if later_chunks == 0 {
         total
@@ -136,13 +141,24 @@ mod tests {
     }
 
     #[test]
-    fn told_counts_are_taken_and_missing_ones_are_nothing() {
-        let trace = ChunkTrace {
-            gaps_us: vec![10_000; 3],
-            tokens: vec![2, 5],
+    fn told_counts_are_taken_only_if_they_are_all() {
+        let of = |counts: &[u32]| {
+            let trace = ChunkTrace {
+                gaps_us: vec![10_000; 3],
+                tokens: counts.to_vec(),
+            };
+            (record(0, 7, 10, 30, 12), Some(trace))
         };
-        let traced = (record(0, 7, 10, 30, 12), Some(trace));
-        assert_eq!(tokens(&traced), [2 * TOKEN, 5 * TOKEN, 0]);
+        assert_eq!(tokens(&of(&[2, 5, 5])), [2, 5, 5].map(|n| n * TOKEN));
+        assert_eq!(tokens(&of(&[2, 10])), [2, 10, 0].map(|n| n * TOKEN));
+        // Too few, too many, or on chunks that have no time: as if none were told.
+        let untold = tokens(&of(&[]));
+        for counts in [&[2, 5][..], &[2, 5, 4], &[2, 5, 6], &[2, 5, 4, 1]] {
+            let told = tokens(&of(counts));
+            assert_eq!(told, untold, "{counts:?}");
+            assert_eq!(told.iter().sum::<u64>(), 12 * TOKEN);
+        }
+        let traced = of(&[2, 5]);
         let times: Vec<u64> = arrivals(&traced)
             .expect("chunk times")
             .map(|arrival| arrival.at_ns)

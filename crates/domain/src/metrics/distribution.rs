@@ -20,7 +20,7 @@ pub struct Distribution {
     pub p90: Option<f64>,
     /// 95th percentile.
     pub p95: Option<f64>,
-    /// 99th percentile; null below [`P99_NEEDS`] values.
+    /// 99th percentile; null below [`P99_NEEDS`] requests.
     pub p99: Option<f64>,
     /// Largest.
     pub max: Option<f64>,
@@ -55,9 +55,11 @@ impl Distribution {
 
     /// The same of values that each stand for a number of equal ones: as if they
     /// had been written out, at the cost of one entry each. Weights come from
-    /// servers and files, so none may decide how much memory is used.
+    /// servers and files, so none may decide how much memory is used. Values of one
+    /// request are no independent ones: whether there is a p99 is a matter of the
+    /// `requests` they came from.
     #[must_use]
-    pub fn weighted(mut values: Vec<(f64, u64)>) -> Self {
+    pub fn weighted(mut values: Vec<(f64, u64)>, requests: usize) -> Self {
         values.retain(|(value, weight)| value.is_finite() && *weight > 0);
         values.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
         let mut count = 0_u64;
@@ -93,7 +95,7 @@ impl Distribution {
             p50: percentile(50.0),
             p90: percentile(90.0),
             p95: percentile(95.0),
-            p99: if count >= P99_NEEDS as u64 {
+            p99: if requests >= P99_NEEDS {
                 percentile(99.0)
             } else {
                 None
@@ -140,6 +142,15 @@ mod tests {
         );
     }
 
+    #[test]
+    fn many_values_of_few_requests_have_no_p99() {
+        let values = vec![(1.0, 4000), (2.0, 4000)];
+        let few = Distribution::weighted(values.clone(), P99_NEEDS - 1);
+        assert_eq!((few.count, few.p95, few.p99), (8000, Some(2.0), None));
+        let enough = Distribution::weighted(values, P99_NEEDS);
+        assert_eq!(enough.p99, Some(2.0));
+    }
+
     proptest! {
         #[test]
         fn weights_mean_as_if_written_out(
@@ -149,7 +160,8 @@ mod tests {
                 .iter()
                 .flat_map(|(value, weight)| std::iter::repeat_n(*value, *weight as usize))
                 .collect();
-            let (short, long) = (Distribution::weighted(values), Distribution::of(written));
+            let short = Distribution::weighted(values, written.len());
+            let long = Distribution::of(written);
             prop_assert_eq!(short.count, long.count);
             for (short, long) in [
                 (short.min, long.min),

@@ -225,7 +225,7 @@ impl StageFlag {
                 "The engine finished {requests} requests that were not ours: somebody else used it meanwhile. Measure again when it is free."
             ),
             Self::CacheHits { share } => format!(
-                "{:.0} % of the prompt tokens came from the prefix cache, though no prompt was sent twice: times to first token are too good. Clear the cache, or choose another seed.",
+                "{:.0} % of the prompt tokens came from the prefix cache, though every prompt was meant to be new: times to first token are too good. Clear the cache before each stage; a seed of its own helps only where prompts are drawn.",
                 share * 100.0
             ),
             Self::CacheNotCleared { reason } => format!(
@@ -250,5 +250,19 @@ impl StageFlag {
                 | Self::BeyondCertificate { .. }
                 | Self::ForeignRequests { .. }
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_remedy_for_cache_hits_fits_all_prompts() {
+        let said = StageFlag::CacheHits { share: 0.25 }.sentence();
+        assert!(said.starts_with("25 % of the prompt tokens"), "{said}");
+        // The seed changes nothing about listed prompts.
+        assert!(said.contains("Clear the cache before each stage"), "{said}");
+        assert!(said.contains("only where prompts are drawn"), "{said}");
     }
 }

@@ -86,13 +86,8 @@ impl Checks {
     pub(super) fn flags(self, asked: &StageAsked, figures: &StageFigures) -> Vec<StageFlag> {
         let some =
             |requests: u64, flag: fn(u64) -> StageFlag| (requests > 0).then(|| flag(requests));
-        let judged = figures.completed + figures.failed;
-        let failures = figures.failed as f64 > FAILURE_FLAG_SHARE * judged as f64;
         [
-            failures.then_some(StageFlag::Failures {
-                failed: figures.failed,
-                requests: judged,
-            }),
+            failures(figures),
             some(self.by_chunk, |requests| StageFlag::CountedByChunk {
                 requests,
             }),
@@ -127,6 +122,27 @@ impl Checks {
         .flatten()
         .collect()
     }
+}
+
+impl StageFigures {
+    /// Flags what follows from the counts alone and from whether the stage ran to its
+    /// end, where there are no requests to look at.
+    pub(crate) fn heed_counts(&mut self, asked: &StageAsked) {
+        if let Some(flag) = failures(self) {
+            self.flag(flag);
+        }
+        if !asked.complete {
+            self.flag(StageFlag::Partial);
+        }
+    }
+}
+
+fn failures(figures: &StageFigures) -> Option<StageFlag> {
+    let requests = figures.completed.saturating_add(figures.failed);
+    (figures.failed as f64 > FAILURE_FLAG_SHARE * requests as f64).then_some(StageFlag::Failures {
+        failed: figures.failed,
+        requests,
+    })
 }
 
 /// Is a prompt so much longer or shorter than asked that it is another prompt?

@@ -11,8 +11,12 @@ pub(super) struct Samples {
     tpot: Vec<f64>,
     /// With the tokens that each stands for.
     itl: Vec<(f64, u64)>,
+    /// Requests they came from.
+    itl_requests: usize,
     /// With the chunks that each stands for.
     icl: Vec<(f64, u64)>,
+    /// Requests they came from.
+    icl_requests: usize,
     e2el: Vec<f64>,
     e2e_tps: Vec<f64>,
     decode_tps: Vec<f64>,
@@ -33,12 +37,15 @@ impl Samples {
 
     /// Takes in its gaps. Chunks of one read share the gap before it evenly.
     pub(super) fn push_gaps(&mut self, record: &RequestRecord, trace: &ChunkTrace) {
+        let before = (self.itl.len(), self.icl.len());
         for gap in gaps(record, trace) {
             self.icl.push((gap.ms / gap.chunks as f64, gap.chunks));
             if gap.tokens > 0 {
                 self.itl.push((gap.ms / gap.tokens as f64, gap.tokens));
             }
         }
+        self.itl_requests += usize::from(self.itl.len() > before.0);
+        self.icl_requests += usize::from(self.icl.len() > before.1);
     }
 
     pub(super) fn summarise_into(self, figures: &mut StageFigures) {
@@ -46,8 +53,8 @@ impl Samples {
         figures.ttft_intended_ms = Distribution::of(self.ttft_intended);
         figures.first_answer_ms = Distribution::of(self.first_answer);
         figures.tpot_ms = Distribution::of(self.tpot);
-        figures.itl_ms = Distribution::weighted(self.itl);
-        figures.icl_ms = Distribution::weighted(self.icl);
+        figures.itl_ms = Distribution::weighted(self.itl, self.itl_requests);
+        figures.icl_ms = Distribution::weighted(self.icl, self.icl_requests);
         figures.e2el_ms = Distribution::of(self.e2el);
         figures.e2e_tps = Distribution::of(self.e2e_tps);
         figures.decode_tps = Distribution::of(self.decode_tps);

@@ -27,6 +27,14 @@ impl Fit {
         // Saturates, and is 0 for what is no number.
         (words.round() as u32).max(1)
     }
+
+    /// The words that make this many tokens by themselves, with nothing on top; at
+    /// least one.
+    #[must_use]
+    pub fn bare_words(&self, tokens: u32) -> u32 {
+        let words = f64::from(tokens) / self.tokens_per_word;
+        (words.round() as u32).max(1)
+    }
 }
 
 /// So many random words, the same for equal arguments.
@@ -105,5 +113,7 @@ mod tests {
         };
         assert_eq!(fit.words(110), 80);
         assert_eq!(fit.words(3), 1);
+        assert_eq!(fit.bare_words(110), 88);
+        assert_eq!(fit.bare_words(0), 1);
     }
 }

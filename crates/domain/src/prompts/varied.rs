@@ -185,9 +185,10 @@ const VIEWS: [&str; 40] = [
 pub const VARIED_COUNT: u64 = (SUBJECTS.len() * TASKS.len() * VIEWS.len()) as u64;
 
 /// A question of the varied set. The subject comes first, so that prompts differ
-/// from their first words on and no prefix cache can join them. Under a seed other
-/// than 0 a number stands before it: another seed would otherwise only begin at
-/// another place of the same round, and meet the prompts of an earlier run.
+/// from their first words on and no prefix cache can join them. A number drawn by the
+/// seed stands before it: another seed would otherwise only begin at another place of
+/// the same round, and meet the prompts of an earlier run. Every seed has one, so that
+/// prompts are equally long under all of them.
 pub(super) fn varied(seed: u64, index: u64) -> String {
     // A step that shares no factor with 120,000 = 2^6 · 3 · 5^4 visits every
     // question once before any comes again.
@@ -209,13 +210,9 @@ pub(super) fn varied(seed: u64, index: u64) -> String {
     } else {
         format!("({}) ", edition + 1)
     };
-    let mark = if seed == 0 {
-        String::new()
-    } else {
-        format!("{}: ", mix(seed ^ mix(index)) % 100_000)
-    };
+    let mark = mix(seed ^ mix(index)) % 100_000;
     format!(
-        "{mark}{edition}On {subject}: please {task} this subject in detail, {view}, with examples and a conclusion."
+        "{mark}: {edition}On {subject}: please {task} this subject in detail, {view}, with examples and a conclusion."
     )
 }
 
@@ -242,7 +239,21 @@ mod tests {
         let of = |seed| -> HashSet<String> {
             (0..VARIED_COUNT).map(|index| varied(seed, index)).collect()
         };
-        let (one, other) = (of(7), of(8));
+        let (one, other, zero) = (of(7), of(8), of(0));
         assert!(one.intersection(&other).count() < 10);
+        assert!(zero.intersection(&other).count() < 10);
+    }
+
+    #[test]
+    fn prompts_are_equally_long_under_every_seed() {
+        let mean = |seed| {
+            let lengths = (0..VARIED_COUNT).map(|index| varied(seed, index).len());
+            lengths.sum::<usize>() as f64 / VARIED_COUNT as f64
+        };
+        let zero = mean(0);
+        for seed in [1, 7, u64::MAX] {
+            let other = mean(seed);
+            assert!((zero - other).abs() < 0.1, "{zero} and {other}");
+        }
     }
 }

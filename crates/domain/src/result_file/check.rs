@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use serde::Deserialize;
+
 use super::{
     ResultFile, ResultFileError, ResultStage,
     figures::{impossible_condition, impossible_figure},
@@ -13,7 +15,7 @@ use crate::{
     metrics::METRIC_VERSION,
     timestamp::Timestamp,
     views::measure::MAX_NAME,
-    workload::{StageKind, limits},
+    workload::{StageKind, StagePlan, Workload, limits},
 };
 
 /// No run lasts as long: 36 years, in nanoseconds. Sums of such times still fit.
@@ -103,7 +105,8 @@ impl ResultFile {
         Ok(())
     }
 
-    /// Only a climb that stops leaves stages out, and only steps of the climb.
+    /// Only a climb that stops leaves stages out: all its steps above one concurrency,
+    /// in each repeat as far as it was run.
     fn check_skipped(&self) -> Result<(), ResultFileError> {
         if self.skipped.is_empty() {
             return Ok(());
@@ -125,7 +128,36 @@ impl ResultFile {
                 )));
             }
         }
-        Ok(())
+        let is_skipped = |planned: &StagePlan| self.skipped.contains(&planned.index);
+        let steps = || {
+            plan.iter()
+                .filter_map(|planned| Some((planned, planned.level.kind.closed_loop()?)))
+        };
+        let lowest = steps()
+            .filter(|(planned, _)| is_skipped(planned))
+            .map(|(_, concurrency)| concurrency)
+            .min();
+        // A run that ended early skipped nothing beyond its end.
+        let ran = self.stages.iter().map(|stage| stage.index);
+        let end = match self.outcome {
+            MeterOutcome::Complete => u32::MAX,
+            _ => ran.chain(seen.into_iter().copied()).max().unwrap_or(0),
+        };
+        if !steps().any(|(_, concurrency)| Some(concurrency) < lowest) {
+            return Err(inconsistent(
+                "it skipped every step of its climb, which cannot have ended there".to_owned(),
+            ));
+        }
+        let above = |concurrency| lowest.is_some_and(|lowest| concurrency >= lowest);
+        match steps().find(|(planned, concurrency)| {
+            planned.index <= end && above(*concurrency) && !is_skipped(planned)
+        }) {
+            Some((planned, concurrency)) => Err(inconsistent(format!(
+                "it skipped lower steps of its climb than stage {} at C = {concurrency}, which it did not skip",
+                planned.index
+            ))),
+            None => Ok(()),
+        }
     }
 
     fn check_times(&self) -> Result<(), ResultFileError> {
@@ -207,6 +239,33 @@ impl ResultFile {
         }
         Ok(())
     }
+}
+
+/// Are there no more stages than its workload, or any workload, plans? Looked at
+/// before anything is made of the stages: a short text may stand for large histograms.
+pub(super) fn stage_count(value: &serde_json::Value) -> Result<(), ResultFileError> {
+    let stages = value
+        .get("stages")
+        .and_then(serde_json::Value::as_array)
+        .map_or(0, Vec::len);
+    let most = limits::LEVELS.saturating_mul(limits::REPEATS as usize);
+    // One that does not read is refused with its own words.
+    let planned = value
+        .get("workload")
+        .and_then(|workload| Workload::deserialize(workload).ok())
+        .map_or(most, |workload| {
+            workload
+                .levels
+                .len()
+                .saturating_mul(workload.repeats as usize)
+        });
+    let most = most.min(planned);
+    if stages > most {
+        return Err(inconsistent(format!(
+            "it holds {stages} stages, and its workload can have {most} at most"
+        )));
+    }
+    Ok(())
 }
 
 fn inconsistent(text: String) -> ResultFileError {

@@ -45,7 +45,8 @@ pub struct WorkloadForm {
     /// The shape of gamma arrivals.
     #[serde(default = "usual_burstiness")]
     pub burstiness: f64,
-    /// Requests a stage; none for four per slot, or for a time.
+    /// Requests a stage; none for four per slot, or for a time. None to find
+    /// saturation.
     pub requests: Option<u32>,
     /// Seconds a stage instead of requests; at a rate, none for a minute.
     #[serde(default)]
@@ -222,7 +223,9 @@ impl WorkloadForm {
                 }
                 // Every rung needs as many requests as it has slots, so one number
                 // for all of them would be too few above or too many below.
-                let size = size.filter(|size| matches!(size, StageSize::Duration { .. }));
+                if matches!(size, Some(StageSize::Requests { .. })) {
+                    return Err(WorkloadError::RequestsOnLadder);
+                }
                 Workload::levels(self.single_stream, &ladder(top), size)
             }
             LoadForm::Rates => self.at_rates(size)?,
@@ -309,6 +312,10 @@ mod tests {
         };
         assert_eq!(wrong(&|form| form.up_to = 0), WorkloadError::Concurrency(0));
         assert_eq!(wrong(&|form| form.up_to = 1), WorkloadError::NoLadder);
+        assert_eq!(
+            wrong(&|form| form.requests = Some(40)),
+            WorkloadError::RequestsOnLadder
+        );
         assert_eq!(
             wrong(&|form| form.min_gain_percent = 0),
             WorkloadError::Saturation(0)

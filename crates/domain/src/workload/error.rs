@@ -23,6 +23,11 @@ pub enum WorkloadError {
         "A stage ends after a number of requests or after a time, not after both. Leave one of them blank."
     )]
     TwoSizes,
+    /// One number of requests for all rungs of a ladder.
+    #[error(
+        "To find where throughput saturates every step sends four requests per slot, so one number of requests cannot serve them all. Leave the requests blank, or give seconds per stage."
+    )]
+    RequestsOnLadder,
     /// The same level twice.
     #[error(
         "The load level {0} is asked for twice. Name each once and use repeats to run it more often."

@@ -83,6 +83,11 @@ pub fn counters_fell(before: &Readings, after: &Readings) -> bool {
 fn speculation(before: &Readings, after: &Readings) -> Option<Speculation> {
     let steps = rise(before.spec_steps, after.spec_steps)?;
     if after.kind == EngineKind::Sglang {
+        // Without a verify step it does not speculate: all that was generated would
+        // pass for accepted.
+        if steps <= 0.0 {
+            return None;
+        }
         let generated = rise(before.generation_tokens, after.generation_tokens)?;
         return Some(Speculation {
             steps: whole(steps)?,
@@ -196,6 +201,9 @@ mod tests {
         assert_eq!((told.steps, told.accepted), (152, 104));
         assert_eq!(told.accept_length(), Some(256.0 / 152.0));
         assert_eq!((told.drafted, told.accept_rate()), (None, None));
+        // Counted, and never done.
+        let after = sglang("spec_verify_calls_total 10\ngeneration_tokens_total 272");
+        assert_eq!(report(&before, &[], &after).speculation, None);
         let gauge = sglang("spec_accept_length 1.68\ngeneration_tokens_total 272");
         assert_eq!(report(&gauge, &[], &gauge).speculation, None);
     }

@@ -33,7 +33,11 @@ pub(super) async fn run(load: &Rc<Load>, slots: &mut Slots) {
         tokio::select! {
             biased;
             joined = running.join_next() => match joined {
-                Some(connection) => slots.push(connection.unwrap_or(None)),
+                Some(Ok(connection)) => slots.push(connection),
+                Some(Err(error)) => {
+                    load.take_fault(&error);
+                    slots.push(None);
+                }
                 None => break,
             },
             _ = tick.tick() => load.tell(&mut speed),

@@ -34,7 +34,7 @@ impl Shared {
     pub(crate) async fn exchange(
         &self,
         slot: &mut Option<Connection>,
-        request: &[u8],
+        request: impl AsRef<[u8]>,
         sent_at: Instant,
         reply: &mut Reply,
         on_tokens: impl Fn(u32),

@@ -7,8 +7,12 @@ use tokdyno_domain::{
     workload::StageKind,
 };
 
-use super::{LoadPlan, Shared};
+use super::{LoadPlan, Shared, unwritten::Unwritten};
 use crate::schedule;
+
+/// Where the prompts of replays begin, above those of other stages, of warm-ups and of
+/// trial requests.
+const REPLAYS_FROM: u64 = 1 << 50;
 
 /// A request before it is sent.
 pub(super) struct Job {
@@ -18,7 +22,7 @@ pub(super) struct Job {
     /// Completion tokens, where each request asks for its own number.
     pub(super) asked_tokens: Option<u32>,
     pub(super) max_tokens: u32,
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: Unwritten,
     /// When it is to be sent: open loops only.
     pub(super) due: Option<Instant>,
 }
@@ -56,26 +60,33 @@ impl Job {
             turn: None,
             asked_tokens,
             max_tokens,
-            bytes: shared.template.request(&text, max_tokens),
+            bytes: shared.template.request(&text, max_tokens).into(),
             due: None,
         }
     }
 }
 
 /// The prompt of the request with this number. A replay sends each entry of its
-/// trace at that entry's time, wherever the stage's prompts begin: an index whose
-/// remainder is the entry, and which no other request of the run has.
+/// trace at that entry's time, wherever the stage's prompts begin.
 fn prompt_of(shared: &Shared, plan: &LoadPlan, number: u64) -> u64 {
     let prompt = plan.first_prompt.saturating_add(number);
     match (&shared.prompts, plan.kind) {
         (PromptSet::Trace { requests, .. }, StageKind::Replay { .. }) if !plan.warming => {
-            let (place, _) = schedule::entry(requests, number);
-            (requests.len() as u64)
-                .saturating_mul(prompt)
-                .saturating_add(place)
+            replayed(requests.len() as u64, plan, number)
         }
         _ => prompt,
     }
+}
+
+/// An index whose remainder by the length of the trace is the entry, and which no
+/// other request of the run has. Each stage begins at a multiple of the length, which
+/// may be almost a whole length later than its prompts do; so those of later stages
+/// are moved by one length more.
+fn replayed(length: u64, plan: &LoadPlan, number: u64) -> u64 {
+    let length = length.max(1);
+    let first = plan.first_prompt.saturating_add(REPLAYS_FROM);
+    let rounds = first.div_ceil(length).saturating_add(u64::from(plan.stage));
+    rounds.saturating_mul(length).saturating_add(number)
 }
 
 impl Conversation {
@@ -103,7 +114,7 @@ impl Conversation {
             turn: Some(self.turn),
             asked_tokens: None,
             max_tokens: plan.max_tokens,
-            bytes: shared.template.request(&chat, plan.max_tokens),
+            bytes: shared.template.request(&chat, plan.max_tokens).into(),
             due: None,
         }
     }
@@ -130,7 +141,38 @@ fn message(role: &str, content: String) -> ChatMessage {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::{Shape, Until},
+        *,
+    };
+
+    #[test]
+    fn replays_share_no_prompt() {
+        const LONG: u64 = 1 << 20;
+        for length in [1, 3, 7, 100, LONG] {
+            let mut next = REPLAYS_FROM;
+            let mut first_prompt = 0;
+            for (stage, sent) in (0..).zip([5, 1, 40, 3, LONG, 2]) {
+                let plan = LoadPlan {
+                    stage,
+                    kind: StageKind::SingleStream,
+                    warming: false,
+                    slots: 1,
+                    shape: Shape::Closed(Until::Requests(1)),
+                    first_prompt,
+                    max_tokens: 1,
+                };
+                let first = replayed(length, &plan, 0);
+                assert!(first >= next, "stage {stage} of a trace of {length}");
+                assert_eq!(first % length, 0);
+                let last = replayed(length, &plan, sent - 1);
+                assert_eq!(last, first + sent - 1);
+                assert!(last < 1 << 60);
+                next = last + 1;
+                first_prompt += sent;
+            }
+        }
+    }
 
     #[test]
     fn a_conversation_goes_on_until_its_last_turn() {

@@ -8,13 +8,15 @@ use std::{
 
 use rustix::process::{Resource, getrlimit};
 use tokdyno_domain::workload::limits;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
-use super::{Slots, job::Job, state::Load};
+use super::{Slots, job::Job, state::Load, unwritten::Waiting};
 use crate::{alarm::Alarm, connection::Connection, progress::Speed, schedule::Schedule};
 
 /// Files the process needs beside one per connection.
 const SPARE_FILES: u64 = 64;
+/// Most bytes of requests that wait for a connection, or for the server to take them.
+const MOST_WAITING: usize = 1 << 30;
 
 /// Connections that no request is using, the one used last on top: it is the least
 /// likely to have been closed by the server.
@@ -34,12 +36,19 @@ enum Full {
         "{0} requests were in flight and not yet answered, and this process may open no further connection, so the rest was not sent. Raise the limit of open files (ulimit -n), or lower the rate."
     )]
     Files(u32),
+    /// The memory they take.
+    #[error(
+        "{} MiB of requests waited for the server to take them, the most the meter keeps, so the rest was not sent. Lower the rate, or take shorter prompts.",
+        MOST_WAITING >> 20
+    )]
+    Bytes,
 }
 
 /// Sends the requests of a schedule, and waits until all are over.
 pub(super) async fn run(load: &Rc<Load>, schedule: &Schedule, slots: &mut Slots) {
     let pool: Pool = Rc::new(RefCell::new(slots.drain(..).flatten().collect()));
-    let (most, full) = bound(getrlimit(Resource::Nofile).current);
+    let (most, because) = bound(getrlimit(Resource::Nofile).current);
+    let waiting = Waiting::default();
     let alarm = Alarm::new().ok();
     let mut running = JoinSet::new();
     let mut tick = super::ticks();
@@ -51,6 +60,12 @@ pub(super) async fn run(load: &Rc<Load>, schedule: &Schedule, slots: &mut Slots)
         job.due = Some(due);
         // Others have their turn at least once, also where many are due at once.
         tokio::task::yield_now().await;
+        // Also where the next is always due already.
+        tokio::select! {
+            biased;
+            _ = tick.tick() => load.tell(&mut speed),
+            () = std::future::ready(()) => {}
+        }
         while Instant::now() < due && !load.shared.stop.is_cancelled() {
             tokio::select! {
                 biased;
@@ -63,12 +78,15 @@ pub(super) async fn run(load: &Rc<Load>, schedule: &Schedule, slots: &mut Slots)
             break;
         }
         // Those that are over.
-        while running.try_join_next().is_some() {}
-        if running.len() >= most as usize {
+        while let Some(joined) = running.try_join_next() {
+            note(load, joined);
+        }
+        if let Some(full) = full(running.len(), waiting.get(), (most, because)) {
             load.end_early(full.to_string());
             break;
         }
         load.issue();
+        job.bytes.count(&waiting);
         running.spawn_local(one(Rc::clone(load), Rc::clone(&pool), job));
     }
     if schedule.is_cut {
@@ -78,14 +96,29 @@ pub(super) async fn run(load: &Rc<Load>, schedule: &Schedule, slots: &mut Slots)
     loop {
         tokio::select! {
             biased;
-            joined = running.join_next() => if joined.is_none() {
-                break;
+            joined = running.join_next() => match joined {
+                Some(joined) => note(load, joined),
+                None => break,
             },
             _ = tick.tick() => load.tell(&mut speed),
         }
     }
     load.tell(&mut speed);
     slots.extend(pool.take().into_iter().map(Some));
+}
+
+fn note(load: &Load, joined: Result<(), JoinError>) {
+    if let Err(error) = joined {
+        load.take_fault(&error);
+    }
+}
+
+/// Why no further request may be sent, if so many run and so many bytes wait.
+fn full(running: usize, waiting: usize, (most, because): (u32, Full)) -> Option<Full> {
+    if running >= most as usize {
+        return Some(because);
+    }
+    (waiting >= MOST_WAITING).then_some(Full::Bytes)
 }
 
 /// Waits as exactly as it can: without a timer of the kernel by the runtime's.
@@ -136,6 +169,11 @@ mod tests {
         assert_eq!(bound(Some(1 << 20)), most);
         assert_eq!(bound(Some(u64::MAX)), most);
         assert_eq!(bound(None), most);
+        assert_eq!(full(959, MOST_WAITING - 1, (960, Full::Bound)), None);
+        assert_eq!(full(960, 0, (960, Full::Bound)), Some(Full::Bound));
+        let waiting = full(1, MOST_WAITING, (960, Full::Bound));
+        assert_eq!(waiting, Some(Full::Bytes));
+        assert!(Full::Bytes.to_string().starts_with("1024 MiB"));
         assert!(Full::Bound.to_string().starts_with("8192 requests"));
         assert!(Full::Files(960).to_string().contains("ulimit -n"));
     }

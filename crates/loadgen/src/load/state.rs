@@ -12,6 +12,7 @@ use tokdyno_domain::{
     record::{ChunkTrace, FailureKind, RequestRecord},
     workload::limits,
 };
+use tokio::task::JoinError;
 
 use super::{LoadPlan, Loaded, Shape, Shared, Until, connect::Opened, job::Job, nanos};
 use crate::{
@@ -112,6 +113,14 @@ impl Load {
         let _ = self.ended_early.set(reason);
     }
 
+    /// Stops the run where a task of the load ended by a panic: what it had in hand is
+    /// lost, and the rest would look whole.
+    pub(super) fn take_fault(&self, error: &JoinError) {
+        // The first reason stays.
+        let _ = self.shared.hopeless.set(fault(error));
+        self.shared.stop.cancel();
+    }
+
     /// The number of the request that is sent next.
     pub(super) const fn next_seq(&self) -> u32 {
         self.sent.get()
@@ -155,7 +164,7 @@ impl Load {
             self.note_lag(&job, sent_at, opened.connect_ns);
             let on_tokens = |count: u32| self.tokens.set(self.tokens.get() + u64::from(count));
             self.shared
-                .exchange(slot, &job.bytes, sent_at, &mut reply, on_tokens)
+                .exchange(slot, job.bytes, sent_at, &mut reply, on_tokens)
                 .await;
             self.in_flight.set(self.in_flight.get() - 1);
         }
@@ -272,6 +281,10 @@ impl Load {
     }
 }
 
+fn fault(error: &JoinError) -> String {
+    format!("A fault of the meter: please report it. A request could not be measured ({error}).")
+}
+
 /// Tokens as they were counted while they came.
 fn told_tokens(record: &RequestRecord, trace: Option<&ChunkTrace>) -> u64 {
     match trace {
@@ -279,5 +292,18 @@ fn told_tokens(record: &RequestRecord, trace: Option<&ChunkTrace>) -> u64 {
             trace.tokens.iter().map(|count| u64::from(*count)).sum()
         }
         _ => record.chunks.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_fault_is_to_be_reported() {
+        let broken = tokio::spawn(async { panic!("no such slot") }).await;
+        let sentence = fault(&broken.expect_err("a panic"));
+        assert!(sentence.starts_with("A fault of the meter: please report it."));
+        assert!(sentence.contains("no such slot"), "{sentence}");
     }
 }

@@ -1,20 +1,17 @@
 //! The stages of a run, one after another.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    rc::Rc,
-};
+use std::rc::Rc;
 
 use tokdyno_domain::{
-    conditions::{Certificate, ClientLoad, StageConditions},
-    meter::{Certify, MeterEventKind, MeterOutcome, MeterSpec},
-    metrics::{StageFlag, Traced, percentile, whole_stage},
+    conditions::{ClientLoad, StageConditions},
+    meter::{MeterEventKind, MeterOutcome, MeterSpec},
+    metrics::{StageFigures, StageFlag, Traced, percentile, whole_stage},
     workload::{CachePolicy, StagePlan, StageSize},
 };
 
+use super::certificates::Certificates;
 use crate::{
     cancel::CancelFlag,
-    certify::certify,
     client_load::Watch,
     load::{self, LoadPlan, Loaded, Shape, Shared, Slots, Until},
     preflight,
@@ -31,27 +28,23 @@ pub(super) struct Stages<'a> {
     cancel: CancelFlag,
     slots: Slots,
     ladder: Ladder,
-    /// By concurrency.
-    certificates: BTreeMap<u32, Option<Certificate>>,
-    /// Concurrencies at which a second certificate was asked for.
-    certified_twice: BTreeSet<u32>,
+    certificates: Certificates,
 }
 
 impl<'a> Stages<'a> {
-    pub(super) const fn new(
+    pub(super) fn new(
         spec: &'a MeterSpec,
         shared: Rc<Shared>,
         cancel: CancelFlag,
         slots: Slots,
     ) -> Self {
         Self {
+            certificates: Certificates::new(spec.certify, shared.stop.clone()),
             spec,
             shared,
             cancel,
             slots,
             ladder: Ladder::new(spec.workload.saturation),
-            certificates: BTreeMap::new(),
-            certified_twice: BTreeSet::new(),
         }
     }
 
@@ -89,8 +82,9 @@ impl<'a> Stages<'a> {
         self.shared
             .emitter
             .emit(MeterEventKind::StageStarted { stage: *stage });
+        // Before the warm-up, so that nothing cools down meanwhile.
         let mut conditions = StageConditions {
-            certificate: self.certify(stage).await,
+            certificate: self.certificates.find(stage.level.kind.slots()).await,
             ..StageConditions::default()
         };
         let failure = self.warm_up(stage).await;
@@ -110,41 +104,6 @@ impl<'a> Stages<'a> {
         self.finish(stage, planned, &loaded.requests, conditions)
             .await;
         failure
-    }
-
-    /// What this machine can time truthfully at the stage's concurrency, found once a
-    /// run. Before the warm-up, so that nothing cools down meanwhile.
-    async fn certify(&mut self, stage: &StagePlan) -> Option<Certificate> {
-        let concurrency = stage.level.kind.slots();
-        if let Some(known) = self.certificates.get(&concurrency) {
-            return known.clone();
-        }
-        let stop = &self.shared.stop;
-        let found = certify(concurrency, self.spec.certify, stop).await;
-        if !stop.is_cancelled() {
-            self.certificates.insert(concurrency, found.clone());
-        }
-        found
-    }
-
-    /// The same once more, where a stage went beyond what was found before: a
-    /// certificate may stem from a busier moment. What held at either time counts.
-    async fn certify_again(
-        &mut self,
-        stage: &StagePlan,
-        before: Option<&Certificate>,
-    ) -> Option<Certificate> {
-        let concurrency = stage.level.kind.slots();
-        if self.spec.certify == Certify::Off || !self.certified_twice.insert(concurrency) {
-            return None;
-        }
-        let found = certify(concurrency, Certify::Anew, &self.shared.stop).await?;
-        let better = before.is_none_or(|before| found.chunks_per_s > before.chunks_per_s);
-        if !better {
-            return None;
-        }
-        self.certificates.insert(concurrency, Some(found.clone()));
-        Some(found)
     }
 
     /// Sends the warm-up requests, in a closed loop whatever follows. Gives a
@@ -232,11 +191,16 @@ impl<'a> Stages<'a> {
         let complete = conditions.ended_early.is_none() && is_complete(planned, requests, stopped);
         let (workload, kind) = (&self.spec.workload, stage.level.kind);
         let mut figures = whole_stage(workload, kind, complete, requests, &conditions);
-        let beyond = |flag: &StageFlag| matches!(flag, StageFlag::BeyondCertificate { .. });
-        if figures.flags.iter().any(beyond)
-            && let Some(better) = self
-                .certify_again(stage, conditions.certificate.as_ref())
-                .await
+        // An open loop has as many in flight as the server leaves unanswered.
+        let in_flight = figures.peak_in_flight.unwrap_or(0).max(kind.slots());
+        let before = conditions.certificate.as_ref();
+        if let Some(wider) = self.certificates.wider(in_flight, before).await {
+            conditions.certificate = Some(wider);
+            figures = whole_stage(workload, kind, complete, requests, &conditions);
+        }
+        let before = conditions.certificate.as_ref();
+        if is_beyond(&figures)
+            && let Some(better) = self.certificates.better(in_flight, before).await
         {
             conditions.certificate = Some(better);
             figures = whole_stage(workload, kind, complete, requests, &conditions);
@@ -244,7 +208,10 @@ impl<'a> Stages<'a> {
         if stage.repeat == 0
             && let Some(concurrency) = stage.level.kind.closed_loop()
         {
-            self.ladder.note(concurrency, figures.output_tps);
+            // What no verdict may rest on ends no climb either.
+            let trusted = figures.supports_verdict();
+            let output_tps = figures.output_tps.filter(|_| trusted);
+            self.ladder.note(concurrency, output_tps);
         }
         self.shared.emitter.emit(MeterEventKind::StageFinished {
             stage: stage.index,
@@ -264,6 +231,11 @@ fn shape(stage: &StagePlan, spec: &MeterSpec) -> Shape {
             StageSize::Duration { seconds } => Until::Seconds(seconds),
         }),
     }
+}
+
+fn is_beyond(figures: &StageFigures) -> bool {
+    let beyond = |flag: &StageFlag| matches!(flag, StageFlag::BeyondCertificate { .. });
+    figures.flags.iter().any(beyond)
 }
 
 /// The 99th percentile of lags. Of any number of them: few requests that left late

@@ -36,6 +36,16 @@ pub(crate) async fn reset_cache(
     endpoint: &EndpointUrl,
     key: Option<&ApiKey>,
 ) -> CacheReset {
+    reset_within(PATIENCE, target, endpoint, key).await
+}
+
+/// The same with another wait.
+pub(super) async fn reset_within(
+    patience: Duration,
+    target: &Target,
+    endpoint: &EndpointUrl,
+    key: Option<&ApiKey>,
+) -> CacheReset {
     let mut asker = Asker::new(target, endpoint, key);
     let kind = asker.readings().await.map(|readings| readings.kind);
     let routes: &[&str] = match kind {
@@ -43,7 +53,7 @@ pub(crate) async fn reset_cache(
         Some(EngineKind::Sglang) => &[SGLANG],
         _ => &[VLLM, SGLANG],
     };
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + patience;
     for route in routes {
         loop {
             match tried(route, asker.post(route).await) {
@@ -54,7 +64,7 @@ pub(crate) async fn reset_cache(
                     return CacheReset::Refused {
                         reason: format!(
                             "The engine did not clear its prefix cache within {} seconds: requests, perhaps of others, were running. Measure while nobody else uses it.",
-                            PATIENCE.as_secs()
+                            patience.as_secs()
                         ),
                     };
                 }

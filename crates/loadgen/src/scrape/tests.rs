@@ -74,7 +74,7 @@ impl Server {
         let target = Target::resolve(&self.endpoint, &TlsTrust::System, PATIENCE)
             .await
             .expect("a target");
-        reset_cache(&target, &self.endpoint, None).await
+        reset::reset_within(Duration::from_secs(1), &target, &self.endpoint, None).await
     }
 
     fn asked(&self, line: &str) -> usize {
@@ -173,6 +173,16 @@ async fn refusals_say_what_to_do() {
     assert!(refused.contains("VLLM_SERVER_DEV_MODE=1"), "{refused}");
     let refused = reason(serve(&[]).reset().await);
     assert!(refused.contains("neither"), "{refused}");
+    // Whatever the status says: it was not cleared.
+    let refused = (
+        "/reset_prefix_cache",
+        200,
+        r#"{"success":false,"message":"busy"}"#,
+    );
+    let server = serve(&[vllm, refused]);
+    let refused = reason(server.reset().await);
+    assert!(refused.contains("did not clear"), "{refused}");
+    assert!(server.asked("POST /reset_prefix_cache") >= 2);
     let refused = reason(serve(&[("/flush_cache", 401, "{}")]).reset().await);
     assert!(refused.contains("--admin-api-key"), "{refused}");
     let refused = reason(serve(&[("/flush_cache", 500, "{}")]).reset().await);

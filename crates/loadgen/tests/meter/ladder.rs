@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use crate::support::{Server, level, proper, run};
+use crate::support::{Server, json, level, proper, run};
 use tokdyno_domain::{
     meter::{MeterEventKind, MeterOutcome},
     workload::{LoadLevel, Saturation, StageKind, StageSize},
@@ -72,4 +72,30 @@ fn levels_above_saturation_are_left_out_in_all_repeats() {
         .collect();
     assert_eq!(begun, [0, 1, 2, 3, 6, 7, 8, 9]);
     assert_eq!(told.figures().len(), 8);
+}
+
+#[test]
+fn failures_end_no_climb() {
+    // After the trial request, and C = 1 and 2: at C = 4 three of five are refused, and
+    // the others are slow.
+    let server = Server::start(|asked, stream| {
+        let overloaded = (19..59).contains(&asked.number);
+        if overloaded && asked.number % 5 < 3 {
+            return json(stream, 429, r#"{"error":{"message":"slow down"}}"#);
+        }
+        std::thread::sleep(Duration::from_millis(if overloaded { 200 } else { 20 }));
+        proper(asked, stream)
+    });
+    let mut spec = server.spec(vec![level(1, 6), level(2, 12), level(4, 40), level(8, 32)]);
+    spec.workload.warmup_requests = Some(0);
+    spec.workload.saturation = Some(Saturation {
+        min_gain_percent: 25,
+    });
+    let told = run(spec);
+    assert_eq!(told.outcome, MeterOutcome::Complete);
+    let figures = told.figures();
+    assert_eq!(figures.len(), 4, "none is left out");
+    assert_eq!(figures[2].failed, 24);
+    // By its throughput the climb would be over.
+    assert!(figures[2].output_tps < figures[1].output_tps);
 }

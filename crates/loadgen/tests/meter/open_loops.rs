@@ -13,7 +13,7 @@ use crate::support::{
 };
 use tokdyno_domain::{
     conditions::StageConditions,
-    meter::{MeterEventKind, MeterOutcome, Phase},
+    meter::{Certify, MeterEventKind, MeterOutcome, Phase},
     prompts::{PromptSet, TraceRequest},
     record::{FailureKind, RequestRecord},
     workload::{Arrivals, LoadLevel, StageKind, StageSize, Thousandths},
@@ -328,4 +328,41 @@ fn what_the_user_stops_is_not_called_unsent() {
     assert!(told.records().len() < 400);
     assert_eq!(conditions(&told).unsent, 0);
     assert_eq!(conditions(&told).ended_early, None);
+}
+
+#[test]
+fn what_never_waits_tells_its_progress_too() {
+    let server = Server::start(proper);
+    // All are due at once.
+    let (level, prompts) = replay(&[0; 200], 1.0, 200);
+    let mut spec = server.spec(vec![level]);
+    spec.workload.prompts = prompts;
+    spec.workload.warmup_requests = Some(0);
+    let told = run(spec);
+    assert_eq!(told.outcome, MeterOutcome::Complete);
+    let told_while_sending = told.events.iter().any(|event| {
+        matches!(&event.kind, MeterEventKind::Progress(progress)
+            if progress.phase == Phase::Measuring)
+    });
+    assert!(told_while_sending);
+}
+
+#[test]
+fn the_certificate_is_for_as_many_as_were_in_flight() {
+    let server = Server::start(|asked, stream| {
+        if asked.number > 0 {
+            std::thread::sleep(Duration::from_millis(1500));
+        }
+        proper(asked, stream)
+    });
+    // Four a second begin with four connections; soon six are in flight.
+    let mut spec = server.spec(vec![open(4.0, Arrivals::Constant, 6)]);
+    spec.workload.warmup_requests = Some(0);
+    spec.certify = Certify::Anew;
+    let told = run(spec);
+    assert_eq!(told.outcome, MeterOutcome::Complete);
+    let peak = told.figures()[0].peak_in_flight.expect("some");
+    assert!(peak > 4, "{peak}");
+    let certificate = conditions(&told).certificate.as_ref().expect("one");
+    assert!(certificate.concurrency >= peak, "{certificate:?}");
 }

@@ -1,5 +1,5 @@
 use tokdyno_domain::{
-    metrics::{Distribution, StageFigures},
+    metrics::{Distribution, StageFigures, StageFlag},
     workload::LoadLevel,
 };
 
@@ -123,6 +123,45 @@ fn what_is_not_defined_breaks_the_rule() {
     assert!(
         rule("r4.tpot_p99>12").judge(&short).broken,
         "and yet it was asked for"
+    );
+}
+
+#[test]
+fn a_stage_without_verdict_breaks_every_rule_but_those_on_counts() {
+    let mut result = result([None, Some(11.0), Some(1.0)]);
+    let flag = StageFlag::Failures {
+        failed: 2,
+        requests: 100,
+    };
+    let harmless = StageFlag::NoDone { requests: 1 };
+    result.stages[1].figures.flags = vec![harmless, flag.clone()];
+    let judged = |text: &str| rule(text).judge(&result);
+    for text in ["c8.tpot_p99>12", "tpot_p99>12", "output_tps<1"] {
+        let Judgement { broken, sentence } = judged(text);
+        assert!(broken, "{sentence}");
+        let says = "BROKEN, because no verdict may rest on stage 2 (C = 8). 2 of 100 requests";
+        assert!(sentence.contains(says), "{sentence}");
+        assert!(sentence.ends_with(&flag.sentence()), "{sentence}");
+    }
+    assert!(!judged("r4.tpot_p99>12").broken, "another stage");
+    for text in [
+        "c8.requests>0",
+        "completed<98",
+        "failures>2",
+        "failure_share>0.02",
+    ] {
+        let Judgement { broken, sentence } = judged(text);
+        assert!(!broken, "{sentence}");
+    }
+    assert!(judged("failures>1").broken);
+    result.stages[1].figures.flags = vec![StageFlag::NoDone { requests: 1 }];
+    assert!(!rule("c8.tpot_p99>12").judge(&result).broken);
+    result.stages[1].figures.completed = 0;
+    let none = rule("c8.tpot_p99>12").judge(&result);
+    assert!(
+        none.broken && none.sentence.contains("No request succeeded"),
+        "{}",
+        none.sentence
     );
 }
 

@@ -13,8 +13,9 @@ use crate::bench::catalogue::cached_share;
 /// All of it, each section with its heading.
 pub(super) fn said(stages: &[ResultStage]) -> String {
     let mut out = String::new();
-    let known = stages.iter().any(|stage| !shares(stage).is_empty());
-    if known && stages.iter().all(|stage| cache(stage).is_none()) {
+    // One stage that does not tell its share may have had any.
+    let all_tell = stages.iter().all(|stage| !shares(stage).is_empty());
+    if all_tell && !stages.is_empty() && stages.iter().all(|stage| cache(stage).is_none()) {
         out.push_str("\nPrefix cache: no prompt token came from it.\n");
     }
     for (heading, lines) in [

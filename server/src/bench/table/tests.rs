@@ -74,6 +74,35 @@ fn repeats_are_averaged_and_their_spread_is_shown() {
 }
 
 #[test]
+fn repeats_without_verdict_are_left_out_of_the_single_stream() {
+    let mut flagged = stage(1, 1, 20.0);
+    flagged.figures.flags.push(StageFlag::Failures {
+        failed: 1,
+        requests: 6,
+    });
+    let text = report(&result(vec![stage(0, 0, 80.0), flagged.clone()]), None);
+    assert!(
+        text.contains("Single stream: 80.0 tok/s, one repeat: its spread is unknown; decoding alone 81.0 tok/s; 1 repeat left out, on which no verdict may rest.\n"),
+        "{text}"
+    );
+    let none = report(&result(vec![flagged]), None);
+    assert!(
+        none.contains("Single stream: no repeat supports a figure.\n"),
+        "{none}"
+    );
+}
+
+#[test]
+fn an_empty_prefix_cache_is_said_only_where_all_stages_tell() {
+    let says = "Prefix cache: no prompt token came from it.";
+    let mut cold = stage(0, 0, 80.0);
+    cold.figures.prompt_tokens = Some(100);
+    cold.figures.cached_tokens = Some(0);
+    assert!(around::said(&[cold.clone(), cold.clone()]).contains(says));
+    assert!(!around::said(&[cold, stage(1, 1, 80.0)]).contains(says));
+}
+
+#[test]
 fn columns_stand_below_their_headings() {
     let text = closed_grid(&[&stage(0, 0, 2320.0)]).fitted(None);
     let lines: Vec<Vec<char>> = text.lines().map(|line| line.chars().collect()).collect();

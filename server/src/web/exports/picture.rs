@@ -1,5 +1,7 @@
 //! The preview picture of a frozen comparison, which chats show for its link.
 
+use std::sync::{Arc, LazyLock};
+
 use axum::response::{IntoResponse, Response};
 use http::{
     HeaderMap, HeaderValue, StatusCode,
@@ -14,7 +16,7 @@ use super::{Kind, Problem, failed, is_known};
 
 /// Pictures drawn at the same time. Each takes a processor for a good part of a
 /// second, and anybody with a link may ask.
-static DRAWING: Semaphore = Semaphore::const_new(1);
+static DRAWING: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(1)));
 
 /// Draws it, unless the client has it. What it shows never changes, but how a newer
 /// program draws it may, so it is kept for a day and not for ever.
@@ -34,8 +36,11 @@ pub(super) async fn answer(
     let mut response = if is_known(headers, &tag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        let _turn = DRAWING.acquire().await.map_err(failed)?;
+        let turn = Arc::clone(&DRAWING).acquire_owned();
+        let turn = turn.await.map_err(failed)?;
         let drawn = tokio::task::spawn_blocking(move || {
+            // A client that hangs up stops no drawing, so the turn lasts as long as that.
+            let _turn = turn;
             let comparison = stored.comparison;
             let text = PictureText::of(&comparison, &format!("/c/{slug}"));
             let chart = comparison

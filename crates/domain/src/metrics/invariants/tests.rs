@@ -138,10 +138,10 @@ fn running_usage_must_add_up() {
 }
 
 #[test]
-fn tokens_that_never_arrived_make_the_peak_too_low() {
-    let stage = |told: u32| {
+fn tokens_that_came_after_the_last_one_make_the_peak_too_low() {
+    let stage = |told: u32, gap_us: u32| {
         let trace = ChunkTrace {
-            gaps_us: vec![100_000; 40],
+            gaps_us: vec![gap_us; 40],
             tokens: vec![told; 40],
         };
         let mut record = record(0, 0, 100, 4000, 80);
@@ -157,8 +157,12 @@ fn tokens_that_never_arrived_make_the_peak_too_low() {
             .iter()
             .any(|flag| matches!(flag, StageFlag::PeakBelowMean { .. }))
     };
-    assert!(!below(&stage(2)));
-    assert!(below(&stage(1)));
+    assert!(!below(&stage(2, 100_000)));
+    assert!(below(&stage(2, 300_000)));
+    // Counts that miss tokens are not used, and have a flag of their own.
+    let missed = stage(1, 100_000);
+    assert!(!below(&missed));
+    assert!(missed.contains(&StageFlag::UsageInconsistent { requests: 1 }));
 }
 
 #[test]

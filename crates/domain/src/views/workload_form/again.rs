@@ -9,8 +9,9 @@ use crate::{
 };
 
 impl WorkloadForm {
-    /// The form that says this workload; none where no form can. Prompts that came
-    /// from a file stay behind: the form has the varied ones in their place.
+    /// The form that says this workload in all but its name and seed; none where no
+    /// form can, and none for prompts that came from a file: their text would have to
+    /// be typed again.
     #[must_use]
     pub fn of(workload: &Workload) -> Option<Self> {
         let mut form = Self {
@@ -40,14 +41,22 @@ impl WorkloadForm {
                     tokens: *tokens,
                 });
             }
-            _ => {}
+            PromptSet::Varied => {}
+            PromptSet::File { .. }
+            | PromptSet::Chats { .. }
+            | PromptSet::Conversations { .. }
+            | PromptSet::Trace { .. } => return None,
         }
         if form.preset.is_none() {
             form.fill_levels(workload)?;
-            // Only what comes out again as it went in is the same workload.
-            (form.custom().ok()?.levels == workload.levels).then_some(())?;
         }
-        Some(form)
+        // Only what comes out again as it went in is the same workload.
+        let again = Workload {
+            name: workload.name.clone(),
+            seed: workload.seed,
+            ..form.workload().ok()?
+        };
+        (again == *workload).then_some(form)
     }
 
     fn fill_levels(&mut self, workload: &Workload) -> Option<()> {
@@ -177,5 +186,49 @@ mod tests {
             }],
         );
         assert_eq!(WorkloadForm::of(&ramp), None, "the form knows no ramp");
+    }
+
+    #[test]
+    fn what_the_form_cannot_say_has_no_form() {
+        let with = |change: &dyn Fn(&mut Workload)| {
+            let mut workload = custom().workload().expect("a workload");
+            change(&mut workload);
+            WorkloadForm::of(&workload)
+        };
+        let plain = with(&|_| {});
+        assert!(plain.is_some());
+        assert_eq!(with(&|w| w.name = "another".to_owned()), plain);
+        assert_eq!(with(&|w| w.seed = 7), plain);
+        assert_eq!(with(&|w| w.temperature = 0.7), None);
+        assert_eq!(with(&|w| w.ignore_eos = false), None);
+        assert_eq!(with(&|w| w.warmup_output_tokens = 1), None);
+        assert_eq!(with(&|w| w.idle_timeout_s = 5.0), None);
+        let field = |w: &mut Workload| {
+            w.extra_body.insert("top_k".to_owned(), 1.into());
+        };
+        assert_eq!(with(&field), None);
+        let mut preset = Preset::Quick.workload();
+        assert!(WorkloadForm::of(&preset).is_some());
+        preset.temperature = 0.7;
+        assert_eq!(WorkloadForm::of(&preset), None);
+    }
+
+    #[test]
+    fn prompts_from_a_file_have_no_form() {
+        let name = || "p".to_owned();
+        for prompts in [
+            PromptSet::File {
+                name: name(),
+                prompts: vec!["a".to_owned()],
+            },
+            PromptSet::Conversations {
+                name: name(),
+                conversations: vec![vec!["a".to_owned()]],
+            },
+        ] {
+            let mut workload = Preset::Quick.workload();
+            workload.prompts = prompts;
+            assert_eq!(WorkloadForm::of(&workload), None);
+        }
     }
 }
