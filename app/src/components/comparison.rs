@@ -9,7 +9,7 @@ use tokdyno_domain::{
     timestamp::Timestamp,
     verdict::{Verdict, VerdictKind},
     views::{
-        compare::{ClassKind, CompareCell, CompareRow, CompareView, ComparisonClass},
+        compare::{ClassKind, CompareCell, CompareGroup, CompareRow, CompareView, ComparisonClass},
         run::RunSummary,
     },
 };
@@ -51,6 +51,8 @@ pub fn Comparison(
         verdicts,
         crossovers,
         charts,
+        groups,
+        separating,
     } = view;
     let ids: Vec<_> = runs.iter().map(|run| run.id).collect();
     let base = (ties == Ties::Live).then(|| "/compare/charts".to_owned());
@@ -58,9 +60,10 @@ pub fn Comparison(
     let charts = Signal::stored(charts);
     let names: Vec<String> = runs.iter().map(|run| run.configuration.clone()).collect();
     view! {
-        <ClassBanner class=class/>
+        <ClassBanner class=class separating=separating/>
         <Verdicts verdicts=verdicts/>
         <RunCards runs=runs ties=ties/>
+        <Groups groups=groups/>
         <Differences differences=differences equal=equal_settings names=names.clone()/>
         <Figures rows=rows names=names/>
         <Crossovers sentences=crossovers/>
@@ -73,7 +76,11 @@ pub fn Comparison(
 
 /// May these be compared at all? Stands before every figure.
 #[component]
-fn ClassBanner(class: ComparisonClass) -> impl IntoView {
+fn ClassBanner(
+    class: ComparisonClass,
+    /// What would separate the factors.
+    separating: Vec<String>,
+) -> impl IntoView {
     let tone = match class.kind {
         ClassKind::Controlled | ClassKind::Repeat => "class-banner",
         ClassKind::Confounded => "class-banner class-warn",
@@ -82,9 +89,51 @@ fn ClassBanner(class: ComparisonClass) -> impl IntoView {
     view! {
         <div class=tone>
             <ClassBadge kind=class.kind/>
-            <p>{capital(&class.sentence)}</p>
+            <div>
+                <p>{capital(&class.sentence)}</p>
+                {(!separating.is_empty()).then(|| view! {
+                    <ul class="plain-list">
+                        {separating
+                            .into_iter()
+                            .map(|sentence| view! { <li>{sentence}</li> })
+                            .collect_view()}
+                    </ul>
+                })}
+            </div>
         </div>
     }
+}
+
+/// Which runs were taken together as launches of one configuration; nothing where
+/// each stands for itself and nothing is to be said of it.
+#[component]
+fn Groups(groups: Vec<CompareGroup>) -> impl IntoView {
+    let worth_telling = groups
+        .iter()
+        .any(|group| group.runs.len() > 1 || !group.notes.is_empty());
+    worth_telling.then(|| {
+        let lines = groups
+            .into_iter()
+            .map(|group| {
+                let runs: Vec<String> = group.runs.iter().map(ToString::to_string).collect();
+                let word = if runs.len() == 1 { "run" } else { "runs" };
+                let launches = text::plural(group.launches.into(), "launch", "launches");
+                let notes = group.notes.join(" ");
+                view! {
+                    <li>
+                        <strong>{group.name}</strong>
+                        {format!(": {launches}, {word} {}. {notes}", runs.join(", "))}
+                    </li>
+                }
+            })
+            .collect_view();
+        view! {
+            <section class="section">
+                <h2>"Launches behind the verdicts"</h2>
+                <ul class="plain-list">{lines}</ul>
+            </section>
+        }
+    })
 }
 
 #[component]

@@ -6,6 +6,7 @@ mod charts;
 mod compare;
 pub mod facts;
 mod host;
+mod launches;
 mod levels;
 mod meanwhile;
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! What differs between runs, and what a frozen comparison is made of.
 
+mod separating;
+
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use separating::separating;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -68,6 +71,21 @@ pub struct Fingerprint {
     pub settings: BTreeMap<String, String>,
 }
 
+type Part = fn(&Fingerprint) -> &BTreeMap<String, String>;
+
+const PARTS: [(DifferenceKind, Part); 3] = [
+    (DifferenceKind::Definition, |run| &run.definition),
+    (DifferenceKind::Environment, |run| &run.environment),
+    (DifferenceKind::Setting, |run| &run.settings),
+];
+
+/// What a start finds out by itself from the memory that happens to be free: seldom
+/// twice the same to the last digit.
+const FOUND_AT_START: [&str; 2] = ["max_total_num_tokens", "max_req_input_len"];
+
+/// Share by which what is found at a start may differ and still be the same.
+const SAME_START: f64 = 0.02;
+
 /// Settings that differ between any two starts and say nothing about tuning.
 const INCIDENTAL: [&str; 8] = [
     "port",
@@ -80,18 +98,31 @@ const INCIDENTAL: [&str; 8] = [
     "dist_init_addr",
 ];
 
+impl Fingerprint {
+    /// What it says of a key; none if nothing.
+    #[must_use]
+    pub fn value(&self, kind: DifferenceKind, key: &str) -> Option<&str> {
+        PARTS
+            .iter()
+            .find(|(part, _)| *part == kind)
+            .and_then(|(_, part)| part(self).get(key))
+            .map(String::as_str)
+    }
+
+    /// All that is known of the two is equal, and as much is known of both.
+    #[must_use]
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        self.settings.is_empty() == other.settings.is_empty()
+            && differences(&[self.clone(), other.clone()]).0.is_empty()
+    }
+}
+
 /// The keys in which the runs differ, and the number of those in which they agree.
 #[must_use]
 pub fn differences(runs: &[Fingerprint]) -> (Vec<Difference>, u32) {
-    type Part = fn(&Fingerprint) -> &BTreeMap<String, String>;
-    let parts: [(DifferenceKind, Part); 3] = [
-        (DifferenceKind::Definition, |run| &run.definition),
-        (DifferenceKind::Environment, |run| &run.environment),
-        (DifferenceKind::Setting, |run| &run.settings),
-    ];
     let mut found = Vec::new();
     let mut equal = 0;
-    for (kind, part) in parts {
+    for (kind, part) in PARTS {
         let keys: BTreeSet<&String> = runs.iter().flat_map(|run| part(run).keys()).collect();
         for key in keys {
             if kind == DifferenceKind::Setting && INCIDENTAL.contains(&key.as_str()) {
@@ -107,7 +138,9 @@ pub fn differences(runs: &[Fingerprint]) -> (Vec<Difference>, u32) {
                 .filter(|(run, _)| !part(run).is_empty())
                 .map(|(_, value)| value);
             let first = told.next();
-            if told.all(|value| Some(value) == first) {
+            if told
+                .all(|value| first.is_some_and(|first| alike(key, first.as_ref(), value.as_ref())))
+            {
                 equal += 1;
             } else {
                 found.push(Difference {
@@ -119,6 +152,44 @@ pub fn differences(runs: &[Fingerprint]) -> (Vec<Difference>, u32) {
         }
     }
     (found, equal)
+}
+
+fn alike(key: &str, one: Option<&String>, other: Option<&String>) -> bool {
+    let number = |value: Option<&String>| value?.parse::<f64>().ok();
+    one == other
+        || FOUND_AT_START.contains(&key)
+            && number(one)
+                .zip(number(other))
+                .is_some_and(|(one, other)| (one - other).abs() <= SAME_START * one.max(other))
+}
+
+/// Several configurations of which each differs from the first in one key: for each
+/// of them, what made the difference is known. None where that is not so, or where it
+/// is the same key for all, which [`classify`] knows.
+#[must_use]
+pub fn one_at_a_time(configurations: &[(&str, &Fingerprint)]) -> Option<ComparisonClass> {
+    let [(first, base), others @ ..] = configurations else {
+        return None;
+    };
+    let changed: Vec<String> = others
+        .iter()
+        .map(|(name, print)| {
+            let (found, _) = differences(&[(*base).clone(), (*print).clone()]);
+            match found.as_slice() {
+                [only] if only.kind != DifferenceKind::Definition => {
+                    Some(format!("{name} in {}", only.key))
+                }
+                _ => None,
+            }
+        })
+        .collect::<Option<_>>()?;
+    (changed.len() > 1).then(|| ComparisonClass {
+        kind: ClassKind::Controlled,
+        sentence: format!(
+            "Controlled: each differs from {first} in one thing only: {}.",
+            changed.join("; ")
+        ),
+    })
 }
 
 /// The class that follows from the differences.
@@ -257,6 +328,38 @@ mod tests {
             class.sentence.contains("could not be read"),
             "{}",
             class.sentence
+        );
+    }
+
+    #[test]
+    fn a_document_of_analysis_version_2_is_shown_as_it_was() {
+        // As the program of that version wrote it, but for charts left out.
+        let stored = include_str!("comparison/frozen_v2.json");
+        let comparison: FrozenComparison = serde_json::from_str(stored).expect("a document");
+        assert_eq!(comparison.analysis_version, 2);
+        let view = comparison.view.clone().map_charts(|chart| chart.title);
+        assert!(view.groups.is_empty() && view.separating.is_empty());
+        assert!(view.rows.iter().all(|row| row.groups.is_empty()));
+        assert_eq!(view.rows[0].cells.len(), 2);
+        assert_eq!(
+            view.charts,
+            ["Speed for one user against throughput at C = 128"]
+        );
+        // Nothing is judged again, and what was written is written again.
+        let old: serde_json::Value = serde_json::from_str(stored).expect("JSON");
+        let new = serde_json::to_value(&comparison).expect("JSON");
+        for part in ["verdicts", "crossovers", "class", "differences", "charts"] {
+            assert_eq!(new["view"][part], old["view"][part], "{part}");
+        }
+        assert!(
+            view.verdicts
+                .iter()
+                .all(|verdict| verdict.analysis_version == 2 && verdict.family.is_none())
+        );
+        assert!(
+            view.crossovers[0].contains("tuned"),
+            "{:?}",
+            view.crossovers
         );
     }
 }

@@ -54,7 +54,10 @@ pub use share::{LogShare, log_share};
 /// 3: intervals over launches and within them are kept apart; blocks, declared
 /// looks, families of pairs and a host's history count; ± δ is taken alike in both
 /// directions; the leader of the Board is established against everybody.
-pub const ANALYSIS_VERSION: u32 = 3;
+///
+/// 4: comparisons judge configurations over their launches, not run against run, all
+/// pairs with the baseline in one family; a curve leads only where its interval says so.
+pub const ANALYSIS_VERSION: u32 = 4;
 
 /// Probability with which an interval covers the truth.
 pub const CONFIDENCE: f64 = 0.95;

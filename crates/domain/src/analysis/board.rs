@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     RunFacts,
     charts::{axis, mark_of, notes},
+    launches::{by_launch, launch_values, repeats},
     levels,
 };
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
     effective::Stamp,
     ids::{ContentHash, LaunchId},
     source::Source,
-    statistics::{Better, Estimate, Launch, geometric_mean},
+    statistics::{Better, Estimate, Launch},
     text,
     verdict::{Pair, Question, Side, Verdict, VerdictKind, judge_family},
     views::{
@@ -271,34 +272,11 @@ impl Cell {
         } else {
             sound
         };
-        let mut by_launch: BTreeMap<Option<LaunchId>, Vec<f64>> = BTreeMap::new();
-        for one in &used {
-            by_launch
-                .entry(one.launch)
-                .or_default()
-                .extend_from_slice(&one.repeats);
-        }
-        // Several runs of one launch: each speaks with its mean.
-        if let (1, [_, _, ..]) = (by_launch.len(), used.as_slice())
-            && let Some(repeats) = by_launch.values_mut().next()
-        {
-            *repeats = used
-                .iter()
-                .filter_map(|one| geometric_mean(&one.repeats))
-                .collect();
-        }
-        // One value per launch; of a single launch, one per repeat.
-        let values: Vec<f64> = match by_launch.values().next() {
-            Some(repeats) if by_launch.len() == 1 => repeats.clone(),
-            _ => by_launch
-                .values()
-                .filter_map(|repeats| geometric_mean(repeats))
-                .collect(),
-        };
+        let by_launch = by_launch(used.iter().map(|one| (one.launch, one.repeats.as_slice())));
         Self {
-            estimate: Estimate::of(values),
+            estimate: Estimate::of(launch_values(&by_launch)),
             by_launch: by_launch
-                .values()
+                .iter()
                 .filter_map(|repeats| Launch::new(repeats))
                 .collect(),
             source: used.iter().map(|one| one.level.source).max(),
@@ -330,12 +308,7 @@ impl Measured {
         let level = levels(&run.stages)
             .into_iter()
             .find(|level| level.kind == kind)?;
-        let of_kind = || run.stages.iter().filter(|stage| stage.kind == kind);
-        let any_complete = of_kind().any(|stage| stage.complete);
-        let repeats: Vec<f64> = of_kind()
-            .filter(|stage| stage.complete || !any_complete)
-            .filter_map(figure)
-            .collect();
+        let repeats = repeats(&run.stages, kind, figure);
         let launch = run.summary.launch.as_ref();
         let mismatch = launch
             .and_then(|launch| launch.stamp.as_ref())

@@ -207,6 +207,21 @@ impl RatioCurve {
     }
 }
 
+impl CurvePoint {
+    /// Who is ahead beyond doubt, by the interval of this point alone.
+    #[must_use]
+    pub fn leader(&self) -> Option<Leader> {
+        let (low, high) = (self.ratio.low?, self.ratio.high?);
+        if low > 1.0 {
+            Some(Leader::Second)
+        } else if high < 1.0 {
+            Some(Leader::First)
+        } else {
+            None
+        }
+    }
+}
+
 impl Leader {
     /// The one that is not ahead.
     #[must_use]

@@ -198,6 +198,7 @@ mod tests {
             metric: metric.to_owned(),
             unit: "tok/s".to_owned(),
             more_is_better: true,
+            groups: Vec::new(),
             cells: cells
                 .into_iter()
                 .map(|value| {
@@ -262,6 +263,8 @@ mod tests {
                 ],
                 crossovers: Vec::new(),
                 charts: Vec::new(),
+                groups: Vec::new(),
+                separating: Vec::new(),
             },
         }
     }

@@ -1,6 +1,6 @@
 //! Crossings in words.
 
-use super::{Crossing, CurveBasis, Leader, RatioCurve};
+use super::{Crossing, CurveBasis, CurvePoint, Leader, RatioCurve};
 use crate::text;
 
 impl RatioCurve {
@@ -20,12 +20,9 @@ impl RatioCurve {
         let crossings = self.crossings();
         let note = self.note();
         let Some(last) = crossings.last() else {
-            let who = self.leader().map_or_else(
-                || "they agree throughout".to_owned(),
-                |leader| format!("{} leads throughout", name(leader)),
-            );
             return Some(format!(
-                "{first} and {second}: the {what} curves do not cross between C = {lowest} and {highest}; {who} ({note})."
+                "{first} and {second}: the {what} curves do not cross between C = {lowest} and {highest}; {} ({note}).",
+                self.leads(first, second)
             ));
         };
         let spans: Vec<String> = crossings
@@ -40,11 +37,49 @@ impl RatioCurve {
                 )
             })
             .collect();
+        let (seen, doubt) = if self.points.iter().any(|point| point.leader().is_some()) {
+            ("", "")
+        } else {
+            (" as measured", "; no difference established at any C")
+        };
         Some(format!(
-            "By {what}, {}, {} above ({note}).",
+            "By {what}{seen}, {}, {} above{doubt} ({note}).",
             spans.join(", "),
             name(last.above)
         ))
+    }
+
+    /// Who leads curves that do not cross, as far as their intervals tell.
+    fn leads(&self, first: &str, second: &str) -> String {
+        let name = |leader: Leader| match leader {
+            Leader::First => first,
+            Leader::Second => second,
+        };
+        let at = |established: bool| -> String {
+            let places: Vec<String> = self
+                .points
+                .iter()
+                .filter(|point| point.leader().is_some() == established)
+                .map(|point| point.concurrency.to_string())
+                .collect();
+            places.join(", ")
+        };
+        let Some(leader) = self.points.iter().find_map(CurvePoint::leader) else {
+            return match self.leader() {
+                None => "they agree, no difference established at any C".to_owned(),
+                Some(_) => "no difference established at any C".to_owned(),
+            };
+        };
+        let open = at(false);
+        if open.is_empty() {
+            format!("{} leads throughout", name(leader))
+        } else {
+            format!(
+                "{} leads at C = {}, no difference established at C = {open}",
+                name(leader),
+                at(true)
+            )
+        }
     }
 
     fn place(&self, crossing: &Crossing) -> String {

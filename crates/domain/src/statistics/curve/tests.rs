@@ -70,7 +70,7 @@ fn none_one_or_several_and_either_way_round() {
     assert_eq!(
         several.sentence("a", "b", "throughput").as_deref(),
         Some(
-            "By throughput, a is faster up to about C = 2, b up to about C = 8, a above (interpolated between measured points, no interval)."
+            "By throughput as measured, a is faster up to about C = 2, b up to about C = 8, a above; no difference established at any C (interpolated between measured points, no interval)."
         )
     );
     let up = curve(&[(1, -0.1), (4, 0.1)], Some(0.05));
@@ -93,6 +93,35 @@ fn touching_one_is_no_crossing_and_resting_on_it_is_one_in_the_middle() {
     assert!(crossings[0].low.expect("low") < 2.0 && crossings[0].high.expect("high") > 8.0);
     let sentence = curve(&[(1, 0.0), (2, 0.0)], None).sentence("a", "b", "throughput");
     assert!(sentence.expect("a sentence").contains("they agree"));
+}
+
+#[test]
+fn who_leads_is_said_only_where_an_interval_says_so() {
+    let said = |points: &[(u32, f64)], half| {
+        curve(points, half)
+            .sentence("a", "b", "throughput")
+            .expect("a sentence")
+    };
+    let ahead = [(1, 0.3), (4, 0.1), (16, 0.2)];
+    assert!(said(&ahead, Some(0.05)).contains("b leads throughout ("));
+    let partly = said(&ahead, Some(0.15));
+    assert!(
+        partly.contains("b leads at C = 1, 16, no difference established at C = 4 ("),
+        "{partly}"
+    );
+    for half in [Some(0.5), None] {
+        let none = said(&ahead, half);
+        assert!(
+            none.contains("do not cross") && none.contains("; no difference established at any C"),
+            "{none}"
+        );
+    }
+    let crossing = said(&[(1, 0.1), (4, -0.1)], Some(0.5));
+    assert!(
+        crossing.starts_with("By throughput as measured, b")
+            && crossing.contains("; no difference established at any C"),
+        "{crossing}"
+    );
 }
 
 #[test]

@@ -1,0 +1,379 @@
+//! Configurations over their launches.
+
+use super::*;
+use crate::{
+    ids::{HostId, LaunchId, ProfileId, RunId},
+    verdict::Basis,
+    views::run_host::RunLaunch,
+};
+
+fn launched(id: i64, name: &str, launch: i64, stages: Vec<StageView>) -> RunFacts {
+    let mut facts = run(id, name, stages);
+    facts.summary.launch = Some(RunLaunch {
+        launch: LaunchId(launch),
+        host: (HostId(1), "gpu1".to_owned()),
+        profile: (ProfileId(1), name.to_owned(), 1),
+        stamp: None,
+    });
+    facts
+}
+
+fn set(mut facts: RunFacts, key: &str, value: &str) -> RunFacts {
+    facts.settings.insert(key.to_owned(), value.to_owned());
+    facts
+}
+
+/// A launch with a single stream and two levels, a share faster than usual.
+fn speeds(share: f64) -> Vec<StageView> {
+    vec![
+        single(0, 60.0 * share),
+        closed(4, 0, 200.0 * share),
+        closed(16, 0, 400.0 * share),
+    ]
+}
+
+fn slow_and_fast(gain: f64) -> Vec<RunFacts> {
+    [(1, 1.0), (2, 1.004), (3, 0.997)]
+        .into_iter()
+        .map(|(id, share)| launched(id, "slow", id, speeds(share)))
+        .chain(
+            [(4, 1.0), (5, 1.003), (6, 0.998)]
+                .into_iter()
+                .map(|(id, share)| {
+                    set(
+                        launched(id, "fast", id, speeds(gain * share)),
+                        "tp_size",
+                        "4",
+                    )
+                }),
+        )
+        .collect()
+}
+
+#[test]
+fn the_same_launch_twice_is_repeats_and_two_launches_are_two_values() {
+    let other = set(
+        launched(9, "other", 9, vec![single(0, 90.0)]),
+        "tp_size",
+        "4",
+    );
+    let pair = |second_launch| {
+        let runs = [
+            launched(1, "a", 1, vec![single(0, 60.0), single(1, 60.4)]),
+            launched(2, "a", second_launch, vec![single(0, 62.0)]),
+            other.clone(),
+        ];
+        compare(&runs).expect("a comparison")
+    };
+    let same = pair(1);
+    assert_eq!(same.groups.len(), 2);
+    assert_eq!(same.groups[0].runs, [RunId(1), RunId(2)]);
+    assert_eq!((same.groups[0].launches, same.groups[1].launches), (1, 1));
+    let cell = same.rows[0].groups[0].expect("a figure");
+    assert_eq!((cell.launches, cell.estimate.n), (1, 2));
+    assert!(
+        same.verdicts[0].sentence.contains("one launch each"),
+        "{}",
+        same.verdicts[0].sentence
+    );
+
+    let two = pair(2);
+    assert_eq!(two.groups[0].launches, 2);
+    let cell = two.rows[0].groups[0].expect("a figure");
+    assert_eq!((cell.launches, cell.estimate.n), (2, 2));
+    let mean = ((60.0_f64 * 60.4).sqrt() + 62.0) / 2.0;
+    assert!((cell.estimate.mean - mean).abs() < 1e-9);
+    let ratio = two.rows[0].groups[1]
+        .and_then(|cell| cell.ratio)
+        .expect("a ratio");
+    assert!((ratio - 90.0 / mean).abs() < 1e-9);
+    assert!(
+        two.verdicts[0]
+            .sentence
+            .contains("other rests on one launch"),
+        "{}",
+        two.verdicts[0].sentence
+    );
+    // One verdict a pair of configurations, whatever the number of runs.
+    assert_eq!((same.verdicts.len(), two.verdicts.len()), (1, 1));
+}
+
+#[test]
+fn runs_of_an_address_are_one_launch_and_it_is_said() {
+    let runs = [
+        run(1, "a", vec![single(0, 60.0)]),
+        run(2, "a", vec![single(0, 61.0)]),
+        set(run(3, "b", vec![single(0, 90.0)]), "tp_size", "4"),
+    ];
+    let view = compare(&runs).expect("a comparison");
+    assert_eq!(view.groups[0].launches, 1);
+    assert_eq!(
+        view.groups[0].notes,
+        [
+            "Nothing tells whether the server was restarted between runs 1, 2: they count as repeats of one launch."
+        ]
+    );
+    assert!(view.groups[1].notes.is_empty());
+    assert_eq!(view.verdicts[0].kind, VerdictKind::NotEstablished);
+}
+
+#[test]
+fn what_launches_do_not_share_is_said() {
+    let mut elsewhere = launched(2, "a", 2, vec![single(0, 61.0)]);
+    if let Some(launch) = &mut elsewhere.summary.launch {
+        launch.host = (HostId(2), "gpu2".to_owned());
+    }
+    let mut failed = launched(4, "a", 4, vec![]);
+    failed.summary.state = RunState::Failed;
+    let runs = [
+        launched(1, "a", 1, vec![single(0, 60.0)]),
+        elsewhere,
+        run(3, "a", vec![single(0, 60.5)]),
+        failed,
+    ];
+    let view = compare(&runs).expect("a comparison");
+    assert_eq!(view.groups.len(), 1);
+    assert_eq!(
+        view.groups[0].notes,
+        [
+            "Nothing tells which start of the server run 3 is of: it counts as another launch.",
+            "From several hosts, whose differences are among those of its launches: gpu1, gpu2.",
+            "Failed, and speaks only where it has figures: run 4.",
+        ]
+    );
+    // Of one configuration each run is judged against the baseline.
+    assert_eq!(view.verdicts.len(), 3);
+}
+
+#[test]
+fn settings_or_names_that_differ_make_two_groups() {
+    let runs = [
+        launched(1, "a", 1, vec![single(0, 60.0)]),
+        set(
+            launched(2, "a", 2, vec![single(0, 61.0)]),
+            "page_size",
+            "64",
+        ),
+        launched(3, "b", 3, vec![single(0, 60.0)]),
+        launched(4, "a", 4, vec![single(0, 60.5)]),
+    ];
+    let view = compare(&runs).expect("a comparison");
+    let groups: Vec<(&str, usize)> = view
+        .groups
+        .iter()
+        .map(|group| (group.name.as_str(), group.runs.len()))
+        .collect();
+    assert_eq!(groups, [("a (runs 1, 4)", 2), ("a (run 2)", 1), ("b", 1)]);
+    let difference = &view.differences[0];
+    assert_eq!(difference.values.len(), 4);
+    assert_eq!(
+        view.by_group(difference).collect::<Vec<_>>(),
+        [None, Some("64"), None]
+    );
+}
+
+#[test]
+fn what_a_start_finds_by_itself_parts_nothing() {
+    let pool = |id, tokens: &str| {
+        set(
+            launched(id, "a", id, vec![single(0, 60.0)]),
+            "max_total_num_tokens",
+            tokens,
+        )
+    };
+    let near = compare(&[pool(1, "412345"), pool(2, "412100")]).expect("a comparison");
+    assert_eq!((near.groups.len(), near.differences.len()), (1, 0));
+    assert_eq!(near.class.kind, ClassKind::Repeat);
+    let far = compare(&[pool(1, "412345"), pool(2, "206000")]).expect("a comparison");
+    assert_eq!((far.groups.len(), far.differences.len()), (2, 1));
+}
+
+#[test]
+fn all_that_matters_of_all_pairs_is_one_family() {
+    let view = compare(&slow_and_fast(1.4)).expect("a comparison");
+    assert_eq!(view.class.kind, ClassKind::Controlled);
+    let metrics: Vec<&str> = view
+        .verdicts
+        .iter()
+        .map(|verdict| verdict.metric.as_str())
+        .collect();
+    assert_eq!(
+        metrics,
+        [
+            "Single stream",
+            "Output throughput at C = 4",
+            "Output throughput at C = 16"
+        ]
+    );
+    for verdict in &view.verdicts {
+        assert_eq!(
+            (verdict.kind, verdict.relevant),
+            (VerdictKind::Better, true),
+            "{}",
+            verdict.sentence
+        );
+        assert_eq!(
+            verdict.basis,
+            Some(Basis::Launches {
+                first: 3,
+                second: 3
+            })
+        );
+        assert!(
+            verdict.sentence.contains(
+                "corrected for 3 pairs: fast against slow, single stream and throughput at each C"
+            ),
+            "{}",
+            verdict.sentence
+        );
+    }
+    assert!(
+        view.crossovers[0]
+            .contains("fast leads throughout (pointwise 95 % intervals over launches)"),
+        "{}",
+        view.crossovers[0]
+    );
+    let mut three = slow_and_fast(1.4);
+    three.extend([7, 8].map(|id| {
+        let share = 1.0 + 0.001 * (id - 7) as f64;
+        set(launched(id, "third", id, speeds(share)), "tp_size", "2")
+    }));
+    let view = compare(&three).expect("a comparison");
+    assert_eq!(view.verdicts.len(), 6);
+    assert!(
+        view.verdicts
+            .iter()
+            .all(|verdict| { verdict.family.as_ref().map(|family| family.size) == Some(6) })
+    );
+}
+
+#[test]
+fn identical_results_lead_nowhere() {
+    let view = compare(&slow_and_fast(1.0)).expect("a comparison");
+    assert!(
+        view.crossovers[0].contains("no difference established at any C"),
+        "{}",
+        view.crossovers[0]
+    );
+    let twice = [
+        run(1, "a", speeds(1.0)),
+        set(run(2, "b", speeds(1.0)), "tp_size", "4"),
+    ];
+    let sentence = compare(&twice).expect("a comparison").crossovers.remove(0);
+    assert!(
+        sentence.contains("no difference established at any C") && !sentence.contains("leads"),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn the_front_is_said_below_the_decision() {
+    let decision = |runs: &[RunFacts]| {
+        let view = compare(runs).expect("a comparison");
+        view.charts
+            .into_iter()
+            .find(|chart| chart.id == "decision")
+            .expect("the chart")
+    };
+    let clear = decision(&slow_and_fast(1.4));
+    let said = "Front: fast. Dominated beyond doubt, by 95 % intervals over launches: slow.";
+    assert!(clear.notes.iter().any(|note| note == said), "{clear:?}");
+    assert!(clear.summary.ends_with(said), "{}", clear.summary);
+    let near = decision(&slow_and_fast(1.001));
+    assert!(
+        near.summary.ends_with(
+            "Front: slow; fast. Dominated beyond doubt, by 95 % intervals over launches: nobody."
+        ),
+        "{}",
+        near.summary
+    );
+    let mut lone = slow_and_fast(1.4);
+    lone.truncate(4);
+    lone.drain(..2);
+    assert!(
+        decision(&lone)
+            .summary
+            .contains("Front: all of them. Nobody has"),
+    );
+}
+
+#[test]
+fn a_flagged_run_is_left_out_where_there_is_a_sound_one() {
+    let mut runs = slow_and_fast(1.4);
+    for stage in &mut runs[2].stages {
+        stage.disputed = true;
+    }
+    let view = compare(&runs).expect("a comparison");
+    assert_eq!(view.groups[0].launches, 3);
+    assert_eq!(
+        view.rows[0].groups[0].map(|cell| (cell.launches, cell.doubtful)),
+        Some((2, false))
+    );
+    assert!(
+        view.groups[0]
+            .notes
+            .iter()
+            .any(|note| note == "Left out at C = 4 as flagged, disputed or estimated: run 3."),
+        "{:?}",
+        view.groups[0].notes
+    );
+    assert!(
+        view.verdicts[0]
+            .sentence
+            .contains("over 2 launches and 3 launches"),
+        "{}",
+        view.verdicts[0].sentence
+    );
+}
+
+#[test]
+fn confounded_says_what_would_separate() {
+    let mut runs = slow_and_fast(1.4);
+    for facts in &mut runs[3..] {
+        *facts = set(facts.clone(), "page_size", "64");
+    }
+    for facts in &mut runs[..3] {
+        *facts = set(facts.clone(), "page_size", "1");
+    }
+    let view = compare(&runs).expect("a comparison");
+    assert_eq!(view.class.kind, ClassKind::Confounded);
+    assert_eq!(
+        view.separating,
+        [
+            "Measure slow with only page_size changed, from 1 to 64.",
+            "Measure slow with only tp_size changed, from 8 to 4."
+        ]
+    );
+}
+
+#[test]
+fn one_change_at_a_time_is_controlled() {
+    let base = |id, name: &str| {
+        set(
+            launched(id, name, id, vec![single(0, 60.0)]),
+            "page_size",
+            "1",
+        )
+    };
+    let runs = [
+        base(1, "base"),
+        set(base(2, "pages"), "page_size", "64"),
+        set(base(3, "halves"), "tp_size", "4"),
+    ];
+    let view = compare(&runs).expect("a comparison");
+    assert_eq!(view.class.kind, ClassKind::Controlled);
+    assert!(
+        view.class
+            .sentence
+            .ends_with("pages in page_size; halves in tp_size."),
+        "{}",
+        view.class.sentence
+    );
+    assert!(view.separating.is_empty());
+    let both = set(set(base(4, "both"), "page_size", "64"), "tp_size", "4");
+    let [base, pages, halves] = runs;
+    let view = compare(&[base, pages, halves, both]).expect("a comparison");
+    assert_eq!(view.class.kind, ClassKind::Confounded);
+    // The factors are apart already.
+    assert!(view.separating.is_empty(), "{:?}", view.separating);
+}
