@@ -125,7 +125,9 @@ pub struct StagePlan {
 }
 
 /// Fields of a request that the workload itself sets.
-const OWN_FIELDS: [&str; 6] = [
+const OWN_FIELDS: [&str; 8] = [
+    "temperature",
+    "ignore_eos",
     "model",
     "prompt",
     "messages",
@@ -255,11 +257,11 @@ impl Workload {
         if let Some(bounds) = &self.goodput {
             bounds.validate().map_err(WorkloadError::Bounds)?;
         }
-        if let Some(field) = self
-            .extra_body
-            .keys()
-            .find(|field| OWN_FIELDS.contains(&field.as_str()))
-        {
+        if let Some(field) = self.extra_body.keys().find(|field| {
+            OWN_FIELDS.contains(&field.as_str())
+                    // Ours where the thinking switch is.
+                    || (self.thinking.is_some() && *field == "chat_template_kwargs")
+        }) {
             return Err(WorkloadError::ExtraField(field.clone()));
         }
         if self.thinking.is_some() && self.api != Api::Chat {

@@ -15,6 +15,7 @@ use tokdyno_domain::{
     endpoint::{EndpointUrl, EndpointUrlError},
     meter::Certify,
     prompts::PromptSet,
+    views::measure::MAX_NAME,
     workload::{Workload, WorkloadError},
 };
 
@@ -116,6 +117,10 @@ pub(crate) enum ArgumentError {
     NotText(String),
     #[error("The model name is blank. Leave --model out to take the first that the server lists.")]
     BlankModel,
+    #[error(
+        "--{option} is {length} characters long, and at most {MAX_NAME} are kept. Choose a shorter one."
+    )]
+    LongName { option: &'static str, length: usize },
 }
 
 impl BenchArguments {
@@ -126,6 +131,21 @@ impl BenchArguments {
             CertifyName::Anew => Certify::Anew,
             CertifyName::Off => Certify::Off,
         }
+    }
+
+    /// Refuses names that no result may have: not after the measurement.
+    ///
+    /// # Errors
+    /// One is too long.
+    pub(crate) fn check_names(&self) -> Result<(), ArgumentError> {
+        let server = &self.server;
+        for (option, name) in [("name", &server.name), ("hardware", &server.hardware)] {
+            let length = name.as_ref().map_or(0, |name| name.chars().count());
+            if length > MAX_NAME {
+                return Err(ArgumentError::LongName { option, length });
+            }
+        }
+        Ok(())
     }
 
     /// The workload that is meant, checked; `fresh_seed` is taken where none is

@@ -14,6 +14,7 @@ use tokdyno_domain::{
 };
 
 use self::latency::Latencies;
+use super::terminal::tell;
 
 /// Characters of the bar of requests.
 const BAR: usize = 24;
@@ -124,7 +125,7 @@ impl Drop for Display {
 fn say(bar: Option<&ProgressBar>, line: &str) {
     match bar {
         Some(bar) if !bar.is_finished() => bar.println(line),
-        _ => eprintln!("{line}"),
+        _ => tell(line),
     }
 }
 

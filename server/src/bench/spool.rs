@@ -34,6 +34,14 @@ pub(crate) struct Spool {
     _lock: File,
 }
 
+/// Do two paths lead to one file that is there?
+pub(crate) fn same_file(one: &Path, other: &Path) -> bool {
+    match (fs::canonicalize(one), fs::canonicalize(other)) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}
+
 /// The companion: what the events do not say of themselves.
 #[derive(Debug, Serialize, Deserialize)]
 struct Companion {
@@ -152,6 +160,11 @@ impl Spool {
     pub(crate) fn events(&self) -> Result<String, SpoolError> {
         let name = self.events.to_str().map(str::to_owned);
         name.ok_or_else(|| SpoolError::Name(self.events.display().to_string()))
+    }
+
+    /// Is this one of its files?
+    pub(crate) fn holds(&self, path: &Path) -> bool {
+        same_file(&self.events, path) || same_file(&self.spec, path)
     }
 
     /// Removes the files: the result holds what they held.

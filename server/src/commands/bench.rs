@@ -19,7 +19,8 @@ use crate::{
     bench::{
         ArgumentError, BenchArguments, Circumstances, Collected, CompareError, Destination,
         Display, OutputError, Rule, SeedError, SpecError, Spool, SpoolError, Subject, SubjectError,
-        ask, compare, endpoint, explained, fresh_seed, measure, recover, report, width,
+        ask, compare, endpoint, explained, fresh_seed, measure, put, recover, report, same_file,
+        tell, width,
     },
     logging,
 };
@@ -46,6 +47,10 @@ enum BenchError {
     #[error(transparent)]
     Seed(#[from] SeedError),
     #[error(
+        "{} is one of the files that are read. Name another file with --json.", .0.display()
+    )]
+    OverSource(PathBuf),
+    #[error(
         "The program could not be started ({0}). Look at the machine's limits on processes and memory."
     )]
     Runtime(io::Error),
@@ -57,7 +62,7 @@ pub(crate) fn run(arguments: BenchArguments) -> ExitCode {
     let task = &arguments.task;
     let destination = Destination::named(arguments.result.json.as_deref());
     let done = if task.help_metrics {
-        print!("{}", explained());
+        put(&explained());
         Ok(ExitCode::SUCCESS)
     } else if let Some(files) = &task.compare {
         compare_files(files, &destination)
@@ -67,15 +72,18 @@ pub(crate) fn run(arguments: BenchArguments) -> ExitCode {
         bench(arguments, &destination)
     };
     done.unwrap_or_else(|error| {
-        eprintln!("tokdyno: {error}");
+        tell(&format!("tokdyno: {error}"));
         match error {
-            BenchError::Arguments(_) | BenchError::Spec(_) => ExitCode::from(BAD_ARGUMENTS),
+            BenchError::Arguments(_) | BenchError::Spec(_) | BenchError::OverSource(_) => {
+                ExitCode::from(BAD_ARGUMENTS)
+            }
             _ => ExitCode::FAILURE,
         }
     })
 }
 
 fn bench(arguments: BenchArguments, destination: &Destination) -> Result<ExitCode, BenchError> {
+    arguments.check_names()?;
     let fresh = fresh_seed()?;
     let url = arguments.task.url.as_deref().unwrap_or_default();
     let mut spec = MeterSpec {
@@ -91,10 +99,10 @@ fn bench(arguments: BenchArguments, destination: &Destination) -> Result<ExitCod
     destination.check()?;
     let subject = who_is_there(&spec)?;
     for note in &subject.notes {
-        eprintln!("{note}");
+        tell(note);
     }
     if subject.info.as_ref().is_some_and(|info| info.simulated) {
-        eprintln!("SIMULATED: this is the stand-in engine; its figures say nothing about a GPU.");
+        tell("SIMULATED: this is the stand-in engine; its figures say nothing about a GPU.");
     }
     let around = Circumstances {
         configuration: arguments.server.name,
@@ -106,10 +114,10 @@ fn bench(arguments: BenchArguments, destination: &Destination) -> Result<ExitCod
         .map(|file| Spool::begin(&file, &around))
         .transpose()?;
     spec.spool = spool.as_ref().map(Spool::events).transpose()?;
-    eprintln!(
+    tell(&format!(
         "Seed {0}: --seed {0} sends the same prompts again.",
         spec.workload.seed
-    );
+    ));
 
     let mut collected = Collected::default();
     let mut display = Display::new(spec.workload.plan(), !arguments.result.no_progress);
@@ -128,31 +136,43 @@ fn bench(arguments: BenchArguments, destination: &Destination) -> Result<ExitCod
         }
     };
     for field in collected.dropped_fields() {
-        eprintln!("The server refused `{field}`, so it was not sent.");
+        tell(&format!(
+            "The server refused `{field}`, so it was not sent."
+        ));
     }
     let result = collected.result(outcome.clone(), around);
-    say(destination, &report(&result, room(destination)));
-    let broken = judge(&arguments.result.fail_if, &result, destination);
     // A measurement that never began leaves no file that looks like one.
     if !(result.stages.is_empty() && matches!(outcome, MeterOutcome::Failed { .. })) {
         let written = write(destination, &result);
         if let (Err(_), Some(spool)) = (&written, &spool) {
-            eprintln!(
+            tell(&format!(
                 "What was measured is kept in {}: `tokdyno bench --recover` makes the result of it.",
                 spool.events()?
-            );
+            ));
         }
         written?;
     }
     if let Some(spool) = spool {
         spool.remove();
     }
+    say(destination, &report(&result, room(destination)));
+    let broken = judge(&arguments.result.fail_if, &result, destination);
+    let nothing = result
+        .stages
+        .iter()
+        .all(|stage| stage.figures.completed == 0);
     Ok(match outcome {
+        MeterOutcome::Complete if nothing => {
+            tell(
+                "tokdyno: Not one request succeeded. The table says why; look at the server's log.",
+            );
+            ExitCode::FAILURE
+        }
         MeterOutcome::Complete if broken => ExitCode::from(RULE_BROKEN),
         MeterOutcome::Complete => ExitCode::SUCCESS,
         MeterOutcome::Cancelled => ExitCode::from(CANCELLED),
         MeterOutcome::Failed { reason } => {
-            eprintln!("tokdyno: {reason}");
+            tell(&format!("tokdyno: {reason}"));
             ExitCode::FAILURE
         }
     })
@@ -173,6 +193,11 @@ fn judge(rules: &[Rule], result: &ResultFile, destination: &Destination) -> bool
 
 fn compare_files(files: &[PathBuf], destination: &Destination) -> Result<ExitCode, BenchError> {
     let compared = compare(files)?;
+    if let Some(file) = destination.regular_file()
+        && files.iter().any(|source| same_file(source, &file))
+    {
+        return Err(BenchError::OverSource(file));
+    }
     say(destination, &compared.text());
     destination.write(&compared)?;
     Ok(ExitCode::SUCCESS)
@@ -181,8 +206,13 @@ fn compare_files(files: &[PathBuf], destination: &Destination) -> Result<ExitCod
 fn recover_result(events: &Path, destination: &Destination) -> Result<ExitCode, BenchError> {
     let recovered = recover(events)?;
     destination.check()?;
-    say(destination, &report(&recovered.result, room(destination)));
+    if let Some(file) = destination.regular_file()
+        && recovered.spool.holds(&file)
+    {
+        return Err(BenchError::OverSource(file));
+    }
     write(destination, &recovered.result)?;
+    say(destination, &report(&recovered.result, room(destination)));
     // A pipe or a terminal may not have kept what it was given.
     if destination.regular_file().is_some() {
         recovered.spool.remove();
@@ -193,7 +223,7 @@ fn recover_result(events: &Path, destination: &Destination) -> Result<ExitCode, 
 fn write(destination: &Destination, result: &ResultFile) -> Result<(), BenchError> {
     destination.write(result)?;
     if let Destination::File(path) = destination {
-        println!("The result is in {}.", path.display());
+        put(&format!("The result is in {}.\n", path.display()));
     }
     Ok(())
 }
@@ -217,8 +247,8 @@ fn who_is_there(spec: &MeterSpec) -> Result<Subject, BenchError> {
 /// Text goes where the result does not.
 fn say(destination: &Destination, text: &str) {
     match destination {
-        Destination::StandardOutput => eprint!("\n{text}"),
-        Destination::Table | Destination::File(_) => print!("\n{text}"),
+        Destination::StandardOutput => tell(&format!("\n{}", text.trim_end_matches('\n'))),
+        Destination::Table | Destination::File(_) => put(&format!("\n{text}")),
     }
 }
 

@@ -31,7 +31,8 @@ pub fn report(before: &Readings, during: &[Readings], after: &Readings) -> Engin
             .then(|| running.iter().sum::<f64>() / running.len() as f64),
         running_max: running.iter().copied().reduce(f64::max),
         waiting_max: most(|readings| readings.waiting),
-        kv_use_max: most(|readings| readings.kv_use),
+        // A share: what is none says nothing.
+        kv_use_max: most(|readings| readings.kv_use.filter(|share| (0.0..=1.0).contains(share))),
         counters_fell: {
             let all = std::iter::once(before).chain(during);
             let next = during.iter().chain(std::iter::once(after));

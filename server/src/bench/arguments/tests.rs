@@ -400,3 +400,35 @@ fn options_that_do_not_go_together_are_refused() {
     assert!(refused(&["--fail-if", "c9.output_tps<1"]).contains("not measured"));
     assert!(refused(&["--replay", "/nowhere/t"]).contains("cannot be read"));
 }
+
+#[test]
+fn a_name_that_no_result_may_have_is_refused_before_measuring() {
+    let long = "n".repeat(201);
+    for option in ["--name", "--hardware"] {
+        let error = parsed(&[option, &long]).check_names().expect_err("refused");
+        let sentence = error.to_string();
+        assert!(
+            sentence.contains(option) && sentence.contains("201"),
+            "{sentence}"
+        );
+        assert!(parsed(&[option, &long[1..]]).check_names().is_ok());
+    }
+}
+
+#[test]
+fn fields_of_the_workload_are_not_set_beside_it() {
+    for field in ["temperature", "ignore_eos", "model", "stream"] {
+        let body = format!("{{\"{field}\": 1}}");
+        let refused = parsed(&["--extra-body", &body]).workload(1);
+        assert!(refused.is_err(), "{field}");
+    }
+    let switched = ["--chat", "--thinking", "on", "--extra-body"];
+    let kwargs = "{\"chat_template_kwargs\": {}}";
+    let both = parsed(&[&switched[..], &[kwargs]].concat());
+    assert!(both.workload(1).is_err());
+    assert!(
+        parsed(&["--chat", "--extra-body", kwargs])
+            .workload(1)
+            .is_ok()
+    );
+}

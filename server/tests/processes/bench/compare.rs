@@ -28,13 +28,20 @@ fn results_are_compared_with_all_that_differs() {
         "SIMULATED",
         "single-stream speed (e2e_tps), tok/s",
         "fast [SIMULATED] against slow [SIMULATED]",
-        "One launch each, launch-to-launch variation unknown: not established.",
+        "one launch each, launch-to-launch variation unknown: not established.",
     ] {
         assert!(
             finished.stdout.contains(expected),
             "{expected}: {finished:?}"
         );
     }
+
+    let over = bench(&["--compare", &slow, &fast, "--json", &fast]);
+    assert_eq!(over.code, Some(2), "{over:?}");
+    assert!(
+        over.stderr.contains("one of the files that are read"),
+        "{over:?}"
+    );
 
     let other = measured(5, "other", "4");
     let finished = bench(&["--compare", &fast, &other, "--json", "-"]);
