@@ -398,7 +398,15 @@ async fn two_workers_never_claim_the_same_run_nor_the_same_server(pool: PgPool) 
         .expect("ended");
     let next = claim(&pool).await;
     assert_eq!(next.lease.run, queued[1]);
-    assert_eq!(next.workload, workload);
+    // Every run draws a seed of its own.
+    assert_ne!(next.workload.seed, 0);
+    assert_eq!(
+        tokdyno_domain::workload::Workload {
+            seed: workload.seed,
+            ..next.workload
+        },
+        workload
+    );
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
