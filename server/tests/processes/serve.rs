@@ -134,7 +134,7 @@ fn a_server_with_its_own_database_from_start_to_stop() {
 
     // A file of another version.
     let text = String::from_utf8(bytes).expect("UTF-8");
-    let newer = text.replace("\"schema_version\": 1", "\"schema_version\": 9");
+    let newer = text.replace("\"schema_version\": 2", "\"schema_version\": 9");
     let other = data.path().join("newer.json");
     std::fs::write(&other, newer).expect("written");
     let refused = import(&data, &other);
