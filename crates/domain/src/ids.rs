@@ -49,6 +49,10 @@ serial_id! {
     LaunchId
 }
 serial_id! {
+    /// A plan of runs over several configurations; shown as `/experiments/<id>`.
+    ExperimentId
+}
+serial_id! {
     /// A person or program that acts; stands in every row that somebody made.
     ActorId
 }

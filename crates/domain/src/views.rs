@@ -2,6 +2,7 @@
 
 pub mod board;
 pub mod compare;
+pub mod experiments;
 pub mod hosts;
 pub mod measure;
 pub mod profiles;
