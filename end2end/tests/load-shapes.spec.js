@@ -5,13 +5,14 @@ import { startStandIn, startTokdyno } from "../support/program.js";
 import { expect, hydrated, test } from "../support/test.js";
 
 // The stand-in runs faster than the engine it stands for, to keep the test short.
-const SPEED = ["--sim-speed", "4"];
+// SGLang tells of itself only when asked to.
+const OPTIONS = ["--sim-speed", "4", "--enable-metrics"];
 const REQUESTS = 16;
 
 let tokdyno, server;
 
 test.beforeAll(async () => {
-  [tokdyno, server] = await Promise.all([startTokdyno(), startStandIn("sglang", SPEED)]);
+  [tokdyno, server] = await Promise.all([startTokdyno(), startStandIn("sglang", OPTIONS)]);
 });
 
 test.afterAll(async () => {
@@ -50,7 +51,7 @@ test("load at given rates", async ({ page }) => {
   await expect(page.getByText(/`fast` is not a list of rates/)).toBeVisible();
   await rates.fill("4, 8");
   await page.getByText("Size of a stage").click();
-  await page.getByLabel("Requests per stage").fill(String(REQUESTS));
+  await page.getByLabel("Requests per stage", { exact: true }).fill(String(REQUESTS));
   await page.getByText("Goodput, prefix cache, thinking").click();
   await page.getByLabel("First token within, ms").fill("60000");
   await expect(page.getByText(/4 req\/s \(Poisson\)/)).toBeVisible();

@@ -77,11 +77,11 @@ test("measure, watch, cancel, compare, share", async ({ page, browser }) => {
   await expect(page.getByText("90.0").first()).toBeVisible();
 
   const first = await startRun(page, untuned, "SGLang untuned");
-  await expect(page.getByRole("heading", { name: "Measuring" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Measuring", exact: true })).toBeVisible();
   const bar = page.getByRole("progressbar", { name: "Progress of the run" });
   await expect.poll(() => bar.evaluate((bar) => bar.value), { timeout: 60_000 }).toBeGreaterThan(0);
   await expect(page.getByText("tok/s now")).toBeVisible();
-  await expect(page.getByRole("heading", { name: "Measuring" })).toBeHidden({ timeout: 90_000 });
+  await expect(page.getByRole("heading", { name: "Measuring", exact: true })).toBeHidden({ timeout: 90_000 });
   await expect(page.getByText("finished", { exact: true }).first()).toBeVisible();
   const slow = await checkFigures(page, first, untuned);
 
@@ -92,7 +92,7 @@ test("measure, watch, cancel, compare, share", async ({ page, browser }) => {
   expect(fast.single / slow.single).toBeGreaterThan(1.3);
 
   const third = await startRun(page, untuned, "to be stopped", { levels: "8", tokens: 4096 });
-  await expect(page.getByRole("heading", { name: "Measuring" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Measuring", exact: true })).toBeVisible();
   await expect(bar).toBeVisible();
   await page.getByRole("button", { name: "Cancel run" }).first().click();
   await page.getByRole("dialog").getByRole("button", { name: "Cancel run" }).click();

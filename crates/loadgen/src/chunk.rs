@@ -46,8 +46,8 @@ pub(crate) struct Tally {
     pub(crate) prompt_tokens: Option<u32>,
     /// Completion tokens by the server's latest count.
     pub(crate) completion_tokens: Option<u32>,
-    /// Cached prompt tokens.
-    pub(crate) cached_tokens: Option<u32>,
+    /// Cached prompt tokens, as the server says.
+    cached_tokens: Option<u32>,
     /// Reasoning tokens.
     pub(crate) reasoning_tokens: Option<u32>,
     /// Why the engine stopped.
@@ -108,6 +108,13 @@ impl Tally {
             tokens,
             news: news || token,
         })
+    }
+
+    /// Prompt tokens that the server says it had cached. More than the prompt has is no
+    /// count of anything.
+    pub(crate) fn cached_tokens(&self) -> Option<u32> {
+        self.cached_tokens
+            .filter(|cached| self.prompt_tokens.is_none_or(|prompt| *cached <= prompt))
     }
 
     fn take_usage(&mut self, usage: &Usage) {
@@ -528,7 +535,10 @@ mod tests {
         assert_eq!(take(&mut tally, total), meaning(false, false, None));
         assert_eq!(tally.completion_tokens, Some(6));
         assert_eq!(tally.prompt_tokens, Some(5));
-        assert_eq!(tally.cached_tokens, Some(4));
+        assert_eq!(tally.cached_tokens(), Some(4));
+        let absurd = r#"{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":6,"prompt_tokens_details":{"cached_tokens":7}}}"#;
+        assert_eq!(take(&mut tally, absurd), meaning(false, false, None));
+        assert_eq!(tally.cached_tokens(), None, "more than there were");
         assert_eq!(tally.reasoning_tokens, Some(2));
         assert_eq!(tally.finish_reason.as_deref(), Some("length"));
     }

@@ -263,7 +263,7 @@ impl Reply {
             prompt_tokens: self.tally.prompt_tokens,
             completion_tokens,
             first_chunk_tokens: self.first_chunk_tokens.filter(|first| *first <= total),
-            cached_tokens: self.tally.cached_tokens,
+            cached_tokens: self.tally.cached_tokens(),
             reasoning_tokens: self.tally.reasoning_tokens,
             chunks: self.chunks,
             coalesced_chunks: self.coalesced,

@@ -126,18 +126,33 @@ pub(crate) async fn pages_for_people(
     if !wants_page {
         return response;
     }
-    let Some(problem) = response.extensions_mut().remove::<Problem>() else {
+    let Some(problem) = problem_of(&mut response) else {
         return response;
     };
     let page = Html(problem.page(&site.assets().css, site.is_shared())).into_response();
     let (parts, body) = page.into_parts();
     let headers = response.headers_mut();
+    if problem.status == StatusCode::SERVICE_UNAVAILABLE {
+        headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
     headers.remove(CONTENT_LENGTH);
     if let Some(content_type) = parts.headers.get(CONTENT_TYPE) {
         headers.insert(CONTENT_TYPE, content_type.clone());
     }
     *response.body_mut() = body;
     response
+}
+
+/// What a response is about, if it is about a problem.
+fn problem_of(response: &mut Response) -> Option<Problem> {
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        return Some(problem);
+    }
+    // A page that was under way when the database went away says so by its status alone,
+    // and would not try again.
+    (response.status() == StatusCode::SERVICE_UNAVAILABLE)
+        .then(|| Problem::from(LabError::DatabaseUnavailable))
 }
 
 fn wants_page(headers: &HeaderMap) -> bool {
@@ -268,6 +283,19 @@ mod tests {
         let response = problem.into_response();
         assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert!(response.headers().contains_key(RETRY_AFTER));
+    }
+
+    #[test]
+    fn an_outage_in_the_middle_of_a_page_reloads_itself_too() {
+        let mut page = (StatusCode::SERVICE_UNAVAILABLE, Html("<p>half a page")).into_response();
+        let problem = problem_of(&mut page).expect("a problem");
+        assert_eq!(problem, Problem::from(LabError::DatabaseUnavailable));
+        let mut slow =
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "It took too long.").into_response();
+        let said = problem_of(&mut slow).expect("a problem");
+        assert_eq!(said.sentence(), "It took too long.");
+        let mut whole = Html("<p>a page").into_response();
+        assert_eq!(problem_of(&mut whole), None);
     }
 
     #[tokio::test]

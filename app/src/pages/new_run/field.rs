@@ -1,5 +1,7 @@
 //! The fields that can be wrong, and reading what stands in them.
 
+use std::str::FromStr;
+
 use tokdyno_domain::{
     goodput::BoundsError,
     views::measure::{LoadForm, WorkloadForm},
@@ -138,29 +140,30 @@ fn bound_of(error: &BoundsError, form: &WorkloadForm) -> Field {
 
 /// A whole number, or none where nothing stands.
 pub(super) fn number(field: Field, text: &str) -> Result<Option<u32>, Wrong> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Ok(None);
-    }
-    text.parse().map(Some).map_err(|_| Wrong {
+    read(
         field,
-        sentence: format!(
-            "`{text}` is not a whole number that can be used here. Write digits only, such as 8."
-        ),
-    })
+        text,
+        "is not a whole number that can be used here. Write digits only, such as 8.",
+    )
 }
 
 /// A number with or without decimals, or none where nothing stands.
 pub(super) fn decimal(field: Field, text: &str) -> Result<Option<f64>, Wrong> {
+    read(
+        field,
+        text,
+        "is not a number. Write it with a point, such as 0.5, and without its unit.",
+    )
+}
+
+fn read<T: FromStr>(field: Field, text: &str, trouble: &str) -> Result<Option<T>, Wrong> {
     let text = text.trim();
     if text.is_empty() {
         return Ok(None);
     }
     text.parse().map(Some).map_err(|_| Wrong {
         field,
-        sentence: format!(
-            "`{text}` is not a number. Write it with a point, such as 0.5, and without its unit."
-        ),
+        sentence: format!("`{text}` {trouble}"),
     })
 }
 

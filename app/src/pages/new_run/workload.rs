@@ -30,7 +30,7 @@ pub(in crate::pages) fn WorkloadFields(
             <div class="presets" role="radiogroup" aria-label="Size">
                 {Preset::ALL
                     .map(|preset| card(form, Some(preset), preset.word(), preset.meaning()))}
-                {card(form, None, "custom", "Every number by hand: concurrencies, rates, or up to saturation.")}
+                {card(form, None, "custom", "Every number by hand: levels, rates, or up to saturation.")}
             </div>
             <Show when=move || form.preset.get().is_none()>
                 <Custom load=form.load wrong/>

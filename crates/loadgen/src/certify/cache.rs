@@ -104,7 +104,9 @@ impl Cache {
     }
 
     fn read(&self) -> Kept {
-        let small = fs::metadata(&self.0).is_ok_and(|about| about.len() <= MOST_BYTES);
+        // A pipe in its place would never end.
+        let small = fs::metadata(&self.0)
+            .is_ok_and(|about| about.is_file() && about.len() <= MOST_BYTES);
         if !small {
             return Kept::default();
         }
@@ -195,6 +197,9 @@ mod tests {
         let blocked = Cache::at(&folder.path().join(FILE));
         blocked.keep(&key, &certificate(NOW));
         assert_eq!(blocked.find(&key, NOW), None);
+        // What is no file is not waited for.
+        let device = Cache("/dev/zero".into());
+        assert_eq!(device.find(&key, NOW), None);
     }
 
     #[test]
