@@ -21,7 +21,12 @@ pub(crate) fn target_dir() -> PathBuf {
 /// A `cargo` of the toolchain that runs us, in the root of the repository.
 pub(crate) fn cargo() -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-    in_root(program)
+    let mut command = in_root(program);
+    // What is built once and thrown away pays for incremental builds and gains nothing.
+    if std::env::var_os("CI").is_some() && std::env::var_os("CARGO_INCREMENTAL").is_none() {
+        command.env("CARGO_INCREMENTAL", "0");
+    }
+    command
 }
 
 /// A program in the root of the repository.

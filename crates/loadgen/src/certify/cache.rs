@@ -105,8 +105,8 @@ impl Cache {
 
     fn read(&self) -> Kept {
         // A pipe in its place would never end.
-        let small = fs::metadata(&self.0)
-            .is_ok_and(|about| about.is_file() && about.len() <= MOST_BYTES);
+        let small =
+            fs::metadata(&self.0).is_ok_and(|about| about.is_file() && about.len() <= MOST_BYTES);
         if !small {
             return Kept::default();
         }
