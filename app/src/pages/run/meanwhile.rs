@@ -175,7 +175,7 @@ fn TableView(label: &'static str, table: Memo<Option<Table>>) -> impl IntoView {
     };
     view! {
         <TableBox label=label>
-            <table class="data">
+            <table class="data one-line">
                 <thead>
                     <tr>
                         <th scope="col">"Level"</th>
