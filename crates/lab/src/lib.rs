@@ -11,6 +11,7 @@ mod clean;
 mod commands;
 mod comparisons;
 mod error;
+mod experiments;
 mod facts;
 mod files;
 mod founding;
