@@ -10,7 +10,7 @@ mod launches;
 mod levels;
 mod meanwhile;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 
 pub use board::board;
 pub(crate) use charts::mark_of;
@@ -18,4 +18,5 @@ pub use charts::run_charts;
 pub use compare::compare;
 pub use facts::{RequestPoint, RunFacts};
 pub use host::{Own, host_charts, host_flags};
+pub(crate) use launches::repeats;
 pub use levels::{levels, summarise};

@@ -5,11 +5,12 @@ pub(crate) mod flags;
 pub(crate) mod nccl;
 mod sglang;
 mod stand_in;
+mod varied;
 mod vllm;
 
 use tokdyno_domain::{engine::EngineKind, profile::ProfileSpec, views::profiles::Known};
 
-pub use self::cautions::cautions;
+pub use self::{cautions::cautions, varied::KnownFlags};
 use crate::{version::Version, words};
 
 /// Newest SGLang in which the inert flags were seen to be inert.

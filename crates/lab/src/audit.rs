@@ -55,6 +55,10 @@ pub(crate) enum Action {
     SignOut,
     SignInRefused,
     Password,
+    ExperimentPlan,
+    ExperimentPause,
+    ExperimentResume,
+    ExperimentCancel,
 }
 
 impl Action {
@@ -83,6 +87,10 @@ impl Action {
             Self::SignOut => "sign_out",
             Self::SignInRefused => "sign_in_refused",
             Self::Password => "password",
+            Self::ExperimentPlan => "experiment_plan",
+            Self::ExperimentPause => "experiment_pause",
+            Self::ExperimentResume => "experiment_resume",
+            Self::ExperimentCancel => "experiment_cancel",
         }
     }
 }
@@ -202,6 +210,7 @@ fn link(action: &str, subject: &str) -> Option<String> {
         "launch" => "servers",
         "host" => "hosts",
         "profile" => "profiles",
+        "experiment" => "experiments",
         "comparison" => "c",
         _ => return None,
     };
@@ -219,6 +228,10 @@ mod tests {
         assert_eq!(
             link("profile_edit", "profile sglang-nccl").as_deref(),
             Some("/profiles/sglang-nccl")
+        );
+        assert_eq!(
+            link("experiment_pause", "experiment 7").as_deref(),
+            Some("/experiments/7")
         );
         assert_eq!(link("delete", "run 7"), None);
         assert_eq!(link("sign_in", "operator"), None);

@@ -1,87 +1,123 @@
-//! Experiments as people ask for them: planned, shown, paused, resumed, cancelled.
+//! Experiments as people ask for them: planned, shown, paused, resumed, cancelled. Only
+//! rows are written here; the worker of experiments (`experimenting`) moves what runs.
 
+mod measured;
+mod paces;
+mod plan;
+mod rows;
+#[cfg(test)]
+mod store_tests;
+mod view;
+
+use sqlx::PgConnection;
 use tokdyno_domain::{
     access::{Actor, Capability, authorise},
-    ids::ExperimentId,
-    views::experiments::{ExperimentForm, ExperimentList, ExperimentPreview, ExperimentView},
+    experiment::{ExperimentState, TrialState},
+    ids::{ExperimentId, HostId, LaunchId},
+    launch::LaunchState,
+    views::experiments::{ExperimentForm, ExperimentPreview},
 };
 
-use crate::{Lab, LabError};
+pub(crate) use self::{
+    measured::Figures,
+    paces::{launch_gpu_s, paces},
+    plan::now,
+    rows::{Experiment, Progress, StoredTrial, progress, read, state_of, stored},
+};
+use crate::{
+    Lab, LabError,
+    audit::{self, Action},
+    hosts,
+    launch_commands::{may_be_restored, stop_in},
+    launch_rows,
+    launching::aside,
+};
 
 impl Lab {
     /// What an experiment would do and cost, without starting it.
     ///
     /// # Errors
-    /// [`LabError::Invalid`] with the first thing found wrong, [`LabError::NoSuchHost`],
-    /// [`LabError::NoSuchProfile`], [`LabError::NoSuchLaunch`], [`LabError::Forbidden`],
+    /// [`LabError::Invalid`] with the first thing found wrong, [`LabError::Conflict`]
+    /// for an archived profile or a server that cannot be restored,
+    /// [`LabError::NoSuchHost`], [`LabError::NoSuchProfile`],
+    /// [`LabError::NoSuchLaunch`], [`LabError::Forbidden`],
     /// [`LabError::DatabaseUnavailable`].
     pub async fn preview_experiment(
         &self,
         actor: &Actor,
-        _form: &ExperimentForm,
+        form: &ExperimentForm,
     ) -> Result<ExperimentPreview, LabError> {
         authorise(actor, Capability::Launch)?;
-        Err(not_yet())
+        // Never committed: only what is read is held together by it.
+        let mut tx = self.0.pool.begin().await?;
+        Ok(plan::plan(&mut tx, actor, form).await?.preview())
     }
 
-    /// Plans an experiment and queues it.
+    /// Plans an experiment and queues it. The worker begins it when no other experiment
+    /// runs on its host.
     ///
     /// # Errors
     /// As [`Self::preview_experiment`].
     pub async fn queue_experiment(
         &self,
         actor: &Actor,
-        _form: &ExperimentForm,
+        form: &ExperimentForm,
     ) -> Result<ExperimentId, LabError> {
         authorise(actor, Capability::Launch)?;
-        Err(not_yet())
+        let mut tx = self.0.pool.begin().await?;
+        let planned = plan::plan(&mut tx, actor, form).await?;
+        let experiment = rows::insert(&mut tx, actor, &planned).await?;
+        measured::skip(&mut tx, experiment, &planned.taken_over()).await?;
+        let detail = format!(
+            "{}: {} configurations, {} launches",
+            planned.spec.name,
+            planned.plan.cells.len(),
+            planned.plan.trials.len()
+        );
+        let (action, subject) = (Action::ExperimentPlan, subject(experiment));
+        audit::note_more(&mut tx, actor, action, subject, &detail).await?;
+        tx.commit().await?;
+        Ok(experiment)
     }
 
-    /// The newest experiments.
+    /// Asks for a pause: the trial under way is stopped and planned again, and what was
+    /// put aside on the host is brought back.
     ///
     /// # Errors
-    /// [`LabError::Forbidden`], [`LabError::DatabaseUnavailable`].
-    pub async fn experiments(&self, actor: &Actor) -> Result<ExperimentList, LabError> {
-        authorise(actor, Capability::Read)?;
-        Ok(ExperimentList {
-            experiments: Vec::new(),
-            may_operate: authorise(actor, Capability::Launch).is_ok(),
-        })
-    }
-
-    /// One experiment with what it found so far.
-    ///
-    /// # Errors
-    /// [`LabError::NoSuchExperiment`], [`LabError::Forbidden`],
-    /// [`LabError::DatabaseUnavailable`].
-    pub async fn experiment(
-        &self,
-        actor: &Actor,
-        experiment: ExperimentId,
-    ) -> Result<ExperimentView, LabError> {
-        authorise(actor, Capability::Read)?;
-        Err(LabError::NoSuchExperiment(experiment))
-    }
-
-    /// Asks for a pause: the trial under way is stopped and planned again, and the host
-    /// is given back as it was found.
-    ///
-    /// # Errors
-    /// [`LabError::NoSuchExperiment`], [`LabError::Conflict`] if it is over or paused,
-    /// [`LabError::Forbidden`], [`LabError::DatabaseUnavailable`].
+    /// [`LabError::NoSuchExperiment`], [`LabError::Conflict`] if it neither waits nor
+    /// runs, [`LabError::Forbidden`], [`LabError::DatabaseUnavailable`].
     pub async fn pause_experiment(
         &self,
         actor: &Actor,
         experiment: ExperimentId,
     ) -> Result<(), LabError> {
         authorise(actor, Capability::Launch)?;
-        Err(LabError::NoSuchExperiment(experiment))
+        let mut tx = self.0.pool.begin().await?;
+        let held = lock(&mut tx, actor, experiment).await?;
+        match held.state {
+            ExperimentState::Queued => {
+                become_(&mut tx, experiment, ExperimentState::Paused).await?
+            }
+            ExperimentState::Running => {
+                ask_to_end(&mut tx, actor, experiment, ExperimentState::Paused).await?;
+            }
+            state => {
+                return Err(LabError::Conflict(format!(
+                    "Experiment {experiment} is {state}, so it cannot be paused."
+                )));
+            }
+        }
+        audit::note(&mut tx, actor, Action::ExperimentPause, subject(experiment)).await?;
+        tx.commit().await?;
+        Ok(())
     }
 
-    /// Queues a paused experiment again.
+    /// Queues a paused experiment again. A time for giving the host back that has passed
+    /// holds no longer; a budget of GPU minutes stays.
     ///
     /// # Errors
-    /// [`LabError::NoSuchExperiment`], [`LabError::Conflict`] if it is not paused,
+    /// [`LabError::NoSuchExperiment`], [`LabError::Conflict`] if it is not paused or its
+    /// server cannot be put aside now, [`LabError::NoSuchHost`] if the host was removed,
     /// [`LabError::Forbidden`], [`LabError::DatabaseUnavailable`].
     pub async fn resume_experiment(
         &self,
@@ -89,10 +125,60 @@ impl Lab {
         experiment: ExperimentId,
     ) -> Result<(), LabError> {
         authorise(actor, Capability::Launch)?;
-        Err(LabError::NoSuchExperiment(experiment))
+        let mut tx = self.0.pool.begin().await?;
+        let held = lock(&mut tx, actor, experiment).await?;
+        if held.state != ExperimentState::Paused {
+            return Err(LabError::Conflict(format!(
+                "Experiment {experiment} is {}; only one that is paused can be resumed.",
+                held.state
+            )));
+        }
+        hosts::lock(&mut tx, actor, held.host).await?;
+        // One that does not run at all is in nobody's way.
+        if let Some(named) = held.restore
+            && let Some(living) = aside::living(&mut tx, named).await?
+            && living.state == LaunchState::Ready
+        {
+            may_be_restored(&mut tx, actor, living.launch, held.host).await?;
+        }
+        sqlx::query!(
+            "UPDATE experiments SET state = 'queued', reason = '', queued_at = now(),
+                 spec = CASE WHEN (spec #>> '{budget,give_back_at}')::bigint
+                         <= extract(epoch FROM now()) * 1000000
+                     THEN jsonb_set(spec, '{budget,give_back_at}', 'null') ELSE spec END
+             WHERE id = $1",
+            experiment.0,
+        )
+        .execute(&mut *tx)
+        .await?;
+        sqlx::query!(
+            "UPDATE experiment_trials SET interruptions = 0 WHERE experiment_id = $1",
+            experiment.0,
+        )
+        .execute(&mut *tx)
+        .await?;
+        if held.skip_measured {
+            let stored = rows::read(&mut tx, experiment).await?;
+            let trials = rows::progress(&mut tx, experiment).await?.statuses();
+            let workload = &stored.workload_hash;
+            let earlier =
+                measured::earlier(&mut tx, actor, held.host, &stored.cells, workload).await?;
+            let taken = measured::taken_over(&trials, &stored.cells, workload, &earlier);
+            measured::skip(&mut tx, experiment, &taken).await?;
+        }
+        audit::note(
+            &mut tx,
+            actor,
+            Action::ExperimentResume,
+            subject(experiment),
+        )
+        .await?;
+        tx.commit().await?;
+        Ok(())
     }
 
-    /// Ends an experiment: the trial under way is stopped, the others are not run.
+    /// Ends an experiment: the trial under way is stopped, the others are not run, and
+    /// what was put aside on the host is brought back.
     ///
     /// # Errors
     /// [`LabError::NoSuchExperiment`], [`LabError::Conflict`] if it is over,
@@ -103,10 +189,177 @@ impl Lab {
         experiment: ExperimentId,
     ) -> Result<(), LabError> {
         authorise(actor, Capability::Launch)?;
-        Err(LabError::NoSuchExperiment(experiment))
+        let mut tx = self.0.pool.begin().await?;
+        let held = lock(&mut tx, actor, experiment).await?;
+        match held.state {
+            ExperimentState::Queued | ExperimentState::Paused => {
+                become_(&mut tx, experiment, ExperimentState::Cancelled).await?;
+                cancel_trials(&mut tx, experiment).await?;
+            }
+            ExperimentState::Running | ExperimentState::Stopping => {
+                ask_to_end(&mut tx, actor, experiment, ExperimentState::Cancelled).await?;
+            }
+            state => {
+                return Err(LabError::Conflict(format!(
+                    "Experiment {experiment} is over already ({state}), so there is nothing to cancel."
+                )));
+            }
+        }
+        audit::note(
+            &mut tx,
+            actor,
+            Action::ExperimentCancel,
+            subject(experiment),
+        )
+        .await?;
+        tx.commit().await?;
+        Ok(())
     }
 }
 
-fn not_yet() -> LabError {
-    LabError::Conflict("Experiments cannot be run yet.".to_owned())
+fn subject(experiment: ExperimentId) -> String {
+    format!("experiment {experiment}")
+}
+
+/// Why nothing is begun under a limit while nothing is known.
+pub(crate) fn unknown_pace(base: &str) -> String {
+    format!(
+        "How long a launch takes here under this workload is not known yet, so with a limit of time or GPU minutes none is begun. Launch and measure {base} once under this workload, or set no limit."
+    )
+}
+
+/// An experiment that nobody else changes until the transaction ends.
+struct Locked {
+    state: ExperimentState,
+    host: HostId,
+    restore: Option<LaunchId>,
+    skip_measured: bool,
+}
+
+async fn lock(
+    connection: &mut PgConnection,
+    actor: &Actor,
+    experiment: ExperimentId,
+) -> Result<Locked, LabError> {
+    let row = sqlx::query!(
+        "SELECT state, host_id, restore_id, skip_measured FROM experiments
+         WHERE id = $1 AND team_id = $2 FOR NO KEY UPDATE",
+        experiment.0,
+        actor.team.0,
+    )
+    .fetch_optional(connection)
+    .await?
+    .ok_or(LabError::NoSuchExperiment(experiment))?;
+    Ok(Locked {
+        state: rows::state_of(&row.state)?,
+        host: HostId(row.host_id),
+        restore: row.restore_id.map(LaunchId),
+        skip_measured: row.skip_measured,
+    })
+}
+
+/// Moves one that nobody drives.
+async fn become_(
+    connection: &mut PgConnection,
+    experiment: ExperimentId,
+    state: ExperimentState,
+) -> Result<(), LabError> {
+    sqlx::query!(
+        "UPDATE experiments SET state = $2, reason = '',
+             ended_at = CASE WHEN $3 THEN now() ELSE ended_at END
+         WHERE id = $1",
+        experiment.0,
+        state.word(),
+        state.is_over(),
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Tells the worker that drives it, and stops the launch that is under way.
+async fn ask_to_end(
+    connection: &mut PgConnection,
+    actor: &Actor,
+    experiment: ExperimentId,
+    becomes: ExperimentState,
+) -> Result<(), LabError> {
+    sqlx::query!(
+        "UPDATE experiments SET state = 'stopping', becomes = $2 WHERE id = $1",
+        experiment.0,
+        becomes.word(),
+    )
+    .execute(&mut *connection)
+    .await?;
+    let launch = sqlx::query_scalar!(
+        r#"SELECT launch_id AS "launch!" FROM experiment_trials
+           WHERE experiment_id = $1 AND state = 'running'"#,
+        experiment.0,
+    )
+    .fetch_optional(&mut *connection)
+    .await?;
+    let Some(launch) = launch.map(LaunchId) else {
+        return Ok(());
+    };
+    let state = launch_rows::lock(connection, actor, launch).await?.state;
+    if state.is_over() {
+        return Ok(());
+    }
+    stop_in(connection, launch, state).await
+}
+
+/// Cancels every trial that is not over.
+pub(crate) async fn cancel_trials(
+    connection: &mut PgConnection,
+    experiment: ExperimentId,
+) -> Result<(), LabError> {
+    let trials = rows::progress(connection, experiment).await?.trials;
+    let open: Vec<i32> = trials
+        .iter()
+        .filter(|trial| !trial.status.is_over())
+        .map(|trial| stored(trial.status.trial.number))
+        .collect();
+    sqlx::query!(
+        "UPDATE experiment_trials SET state = $3 WHERE experiment_id = $1 AND number = ANY($2)",
+        experiment.0,
+        &open,
+        TrialState::Cancelled.word(),
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The experiment for which an adopted server is or will be put aside, if there is one.
+pub(crate) async fn restoring(
+    connection: &mut PgConnection,
+    server: LaunchId,
+) -> Result<Option<ExperimentId>, LabError> {
+    let experiment = sqlx::query_scalar!(
+        "SELECT e.id FROM experiments e JOIN launches named ON named.id = e.restore_id
+         WHERE e.state IN ('queued', 'running', 'stopping')
+           AND coalesce(named.restores_id, named.id) =
+               (SELECT coalesce(restores_id, id) FROM launches WHERE id = $1)
+         ORDER BY e.id LIMIT 1",
+        server.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(experiment.map(ExperimentId))
+}
+
+/// The experiment that waits or runs on a host, if there is one.
+pub(crate) async fn using(
+    connection: &mut PgConnection,
+    host: HostId,
+) -> Result<Option<ExperimentId>, LabError> {
+    let experiment = sqlx::query_scalar!(
+        "SELECT id FROM experiments
+         WHERE host_id = $1 AND state IN ('queued', 'running', 'stopping')
+         ORDER BY id LIMIT 1",
+        host.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(experiment.map(ExperimentId))
 }

@@ -22,6 +22,7 @@ use crate::{
     clean,
     commands::{fits, storable},
     error::taken,
+    experiments,
     launch_rows::{self, Which},
     stages,
 };
@@ -360,12 +361,17 @@ async fn refuse_while_used(
          ORDER BY id LIMIT 1",
         host.0,
     )
-    .fetch_optional(connection)
+    .fetch_optional(&mut *connection)
     .await?;
-    match used {
-        None => Ok(()),
-        Some(launch) => Err(LabError::Conflict(format!(
+    if let Some(launch) = used {
+        return Err(LabError::Conflict(format!(
             "The host cannot {what} while launch {launch} on it is not over. Stop that first."
+        )));
+    }
+    match experiments::using(connection, host).await? {
+        None => Ok(()),
+        Some(experiment) => Err(LabError::Conflict(format!(
+            "The host cannot {what} while experiment {experiment} on it waits or runs. Pause or cancel that first."
         ))),
     }
 }

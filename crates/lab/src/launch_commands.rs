@@ -22,7 +22,7 @@ use crate::{
     Lab, LabError,
     audit::{self, Action},
     commands::{fits, fresh_seed, storable, workload_json},
-    hosts,
+    experiments, hosts,
     launch_rows::{self, NewLaunch, announce_state},
     launch_runs::{LaunchRunPlan, cancel_runs_of, insert_launch_run},
     launching::WANTS_KEY,
@@ -167,35 +167,46 @@ impl Lab {
                 "Launch {launch} is over already ({state}), so there is nothing to stop."
             )));
         }
-        let next = if state == LaunchState::Queued {
-            LaunchState::Stopped
-        } else {
-            state
-        };
-        sqlx::query!(
-            "UPDATE launches SET stop_requested_at = coalesce(stop_requested_at, now()),
-                 state = $2,
-                 ended_at = CASE WHEN state = 'queued' THEN now() ELSE ended_at END,
-                 waits_for = CASE WHEN state = 'queued' THEN NULL ELSE waits_for END
-             WHERE id = $1",
-            launch.0,
-            next.word(),
-        )
-        .execute(&mut *tx)
-        .await?;
-        cancel_runs_of(&mut tx, launch).await?;
-        announce_state(&mut tx, launch, next).await?;
+        stop_in(&mut tx, launch, state).await?;
         audit::note(&mut tx, actor, Action::Stop, subject(launch)).await?;
         tx.commit().await?;
         Ok(())
     }
 }
 
+/// Stops a launch that is not over and is locked: at once if it waits, otherwise its
+/// worker ends it.
+pub(crate) async fn stop_in(
+    connection: &mut PgConnection,
+    launch: LaunchId,
+    state: LaunchState,
+) -> Result<(), LabError> {
+    let next = if state == LaunchState::Queued {
+        LaunchState::Stopped
+    } else {
+        state
+    };
+    sqlx::query!(
+        "UPDATE launches SET stop_requested_at = coalesce(stop_requested_at, now()),
+             state = $2,
+             ended_at = CASE WHEN state = 'queued' THEN now() ELSE ended_at END,
+             waits_for = CASE WHEN state = 'queued' THEN NULL ELSE waits_for END
+         WHERE id = $1",
+        launch.0,
+        next.word(),
+    )
+    .execute(&mut *connection)
+    .await?;
+    cancel_runs_of(connection, launch).await?;
+    announce_state(connection, launch, next).await
+}
+
 fn subject(launch: LaunchId) -> String {
     format!("launch {launch}")
 }
 
-fn workload_of(form: &WorkloadForm) -> Result<Workload, LabError> {
+/// The workload of a form, with a seed of its own.
+pub(crate) fn workload_of(form: &WorkloadForm) -> Result<Workload, LabError> {
     let mut workload = form
         .workload()
         .map_err(|error| LabError::Invalid(error.to_string()))?;
@@ -212,7 +223,7 @@ fn configuration_of(text: &str) -> Result<&str, LabError> {
 }
 
 /// Can this server be stopped for a launch and started again afterwards?
-async fn may_be_restored(
+pub(crate) async fn may_be_restored(
     connection: &mut PgConnection,
     actor: &Actor,
     restore: LaunchId,
@@ -253,17 +264,23 @@ async fn may_be_restored(
          LIMIT 1",
         restore.0,
     )
-    .fetch_optional(connection)
+    .fetch_optional(&mut *connection)
     .await?;
-    match other {
+    if let Some(other) = other {
+        return refuse(&format!(
+            "is already restored after launch {other}. Wait until that is over, then name the server that runs then."
+        ));
+    }
+    match experiments::restoring(connection, restore).await? {
         None => Ok(()),
         Some(other) => refuse(&format!(
-            "is already restored after launch {other}. Wait until that is over, then name the server that runs then."
+            "is put aside for experiment {other} and restored after it. Wait until that is over or paused, then name the server that runs then."
         )),
     }
 }
 
-fn check_give_back(at: Timestamp, lead: u32, now: Timestamp) -> Result<(), LabError> {
+/// Can a host be given back by then, counted from now?
+pub(crate) fn check_give_back(at: Timestamp, lead: u32, now: Timestamp) -> Result<(), LabError> {
     if !(1..=MAX_LEAD_S).contains(&lead) {
         return Err(LabError::Invalid(
             "Ending must begin between a second and 24 hours before the host is given back. Leave the field empty for a minute."

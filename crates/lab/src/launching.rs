@@ -11,6 +11,7 @@
 
 mod adopt;
 mod afterwards;
+pub(crate) mod aside;
 mod command;
 mod drive;
 mod give_back;
@@ -26,7 +27,7 @@ mod row;
 mod start;
 mod stop;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod trouble;
 mod verify;
 mod watching;
@@ -200,7 +201,7 @@ async fn go(driven: Driven, lease: LaunchLease, launch: Launch, stop: watch::Rec
 }
 
 /// Waits until a launch's state has changed: others may be waiting for it.
-async fn launch_news(live: &mut broadcast::Receiver<LaunchEvent>) {
+pub(crate) async fn launch_news(live: &mut broadcast::Receiver<LaunchEvent>) {
     loop {
         match live.recv().await {
             Ok(event) if event.log_size.is_some() => {}

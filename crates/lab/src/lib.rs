@@ -11,6 +11,7 @@ mod clean;
 mod commands;
 mod comparisons;
 mod error;
+mod experimenting;
 mod experiments;
 mod facts;
 mod files;

@@ -301,7 +301,8 @@ impl Lab {
                FROM profiles p
                JOIN LATERAL (SELECT * FROM profile_revisions
                    WHERE profile_id = p.id ORDER BY number DESC LIMIT 1) r ON true
-               WHERE p.team_id = $1 AND ($2::bigint IS NULL OR p.id = $2)
+               -- The cells of an experiment stand on its page.
+               WHERE p.team_id = $1 AND (p.id = $2 OR $2::bigint IS NULL AND p.experiment_id IS NULL)
                ORDER BY p.deleted_at IS NOT NULL, lower(p.name), p.id DESC"#,
             actor.team.0,
             only.map(|profile| profile.0),

@@ -38,6 +38,7 @@ use self::{
 };
 use crate::{
     Lab, LabError,
+    experimenting::Experimenter,
     launching::{Launcher, Patience},
 };
 
@@ -52,6 +53,7 @@ pub struct WorkerHandle {
     stop: watch::Sender<bool>,
     runs: JoinHandle<()>,
     launches: JoinHandle<()>,
+    experiments: JoinHandle<()>,
 }
 
 impl WorkerHandle {
@@ -60,9 +62,21 @@ impl WorkerHandle {
     /// on hosts goes on running.
     pub async fn shutdown(mut self) {
         self.tell();
-        let ended = tokio::join!(&mut self.runs, &mut self.launches);
-        for error in [ended.0, ended.1].into_iter().filter_map(Result::err) {
+        let ended = tokio::join!(&mut self.runs, &mut self.launches, &mut self.experiments);
+        for error in [ended.0, ended.1, ended.2]
+            .into_iter()
+            .filter_map(Result::err)
+        {
             tracing::error!(%error, "the worker ended in disorder");
+        }
+    }
+
+    /// Ends it without a word, in the middle of whatever it does.
+    #[cfg(test)]
+    pub(crate) async fn kill(mut self) {
+        for task in [&mut self.runs, &mut self.launches, &mut self.experiments] {
+            task.abort();
+            let _ = task.await;
         }
     }
 
@@ -94,11 +108,14 @@ impl Lab {
         });
         let launcher = Launcher::new(self, worker.instance.id, patience);
         let launches = tokio::spawn(launcher.work(stopped.clone()));
+        let experimenter = Experimenter::new(self, worker.instance.id);
+        let experiments = tokio::spawn(experimenter.work(stopped.clone()));
         let runs = tokio::spawn(worker.work(stopped));
         WorkerHandle {
             stop,
             runs,
             launches,
+            experiments,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::{
 
 /// A figure of a run, one value per repeat: of its complete stages, and only where
 /// there is none, of what an early end has left.
-pub(super) fn repeats(
+pub(crate) fn repeats(
     stages: &[StageView],
     kind: StageKind,
     figure: impl Fn(&StageView) -> Option<f64>,

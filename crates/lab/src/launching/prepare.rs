@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use tokdyno_domain::{
     host::{Disk, Gpu, GpuProcess, Inventory},
+    ids::LaunchId,
     launch::{FailureKind, LaunchFailure, LaunchOrigin, LaunchState},
 };
 use tokdyno_engines::{DrafterCheck, check_drafter};
@@ -11,17 +12,12 @@ use tokdyno_remote::PortUse;
 use tokio::time::Instant;
 
 use super::{
+    aside::{self, Living},
     drive::{Drive, Halt, Step},
     row::Change,
     trouble::failure_of,
 };
-use crate::{
-    LabError,
-    audit::{self, Action},
-    launch_rows,
-    steps::Doing,
-    worker::patience::persist,
-};
+use crate::{LabError, launch_rows, steps::Doing, worker::patience::persist};
 
 /// Less free space than this is none, in bytes.
 const LEAST_FREE: u64 = 512 << 20;
@@ -116,17 +112,17 @@ impl Drive {
             return Ok(());
         };
         loop {
-            let asked = persist!(&self.signals.stop, self.ask_to_give_way(named.0))?;
-            let Some((production, profile)) = asked else {
-                return match persist!(&self.signals.stop, self.not_put_aside(named.0))? {
+            let asked = persist!(&self.signals.stop, self.ask_to_give_way(named))?;
+            let Some(production) = asked else {
+                return match persist!(&self.signals.stop, self.not_put_aside(named))? {
                     None => Ok(()),
                     Some(failure) => Err(Halt::Failed(failure)),
                 };
             };
-            let step = format!("{} {profile}", Doing::StopProduction.words());
+            let step = format!("{} {}", Doing::StopProduction.words(), production.profile);
             self.change(Change::step(step)).await?;
             let mut live = self.lab.hear_launches_inside();
-            let gone = persist!(&self.signals.stop, self.is_over(production))?;
+            let gone = persist!(&self.signals.stop, self.is_over(production.launch))?;
             if !gone {
                 // Whatever is heard is a reason to look again.
                 let _ = tokio::time::timeout(self.patience.serving, live.recv()).await;
@@ -135,35 +131,23 @@ impl Drive {
     }
 
     /// Does what this launch had asked to give way go on running all the same?
-    async fn not_put_aside(&self, named: i64) -> Result<Option<LaunchFailure>, LabError> {
+    async fn not_put_aside(&self, named: LaunchId) -> Result<Option<LaunchFailure>, LabError> {
         // Only what was asked by this launch: that is noted as owed.
-        let newest = sqlx::query!(
-            r#"SELECT l.id, l.failure AS "failure: sqlx::types::Json<LaunchFailure>"
-               FROM launches l JOIN launches own ON own.id = $2 AND own.restore_due
-               WHERE coalesce(l.restores_id, l.id) =
-                   (SELECT coalesce(restores_id, id) FROM launches WHERE id = $1)
-               ORDER BY l.id DESC LIMIT 1"#,
-            named,
-            self.launch.id.0,
-        )
-        .fetch_optional(&self.lab.0.pool)
-        .await?;
-        Ok(newest.and_then(|newest| {
-            let failure = newest.failure?.0;
-            (failure.kind == FailureKind::NotStopped).then(|| {
-                LaunchFailure::new(
-                    FailureKind::NotStopped,
-                    format!(
-                        "Launch {} was to give way to this one. {}",
-                        newest.id, failure.detail
-                    ),
-                )
-            })
+        if !self.owes_restoring().await? {
+            return Ok(None);
+        }
+        let mut connection = self.lab.0.pool.acquire().await?;
+        let left = aside::not_stopped(&mut connection, named).await?;
+        Ok(left.map(|(launch, detail)| {
+            LaunchFailure::new(
+                FailureKind::NotStopped,
+                format!("Launch {launch} was to give way to this one. {detail}"),
+            )
         }))
     }
 
-    async fn is_over(&self, launch: i64) -> Result<bool, LabError> {
-        let state = sqlx::query_scalar!("SELECT state FROM launches WHERE id = $1", launch)
+    async fn is_over(&self, launch: LaunchId) -> Result<bool, LabError> {
+        let state = sqlx::query_scalar!("SELECT state FROM launches WHERE id = $1", launch.0)
             .fetch_one(&self.lab.0.pool)
             .await?;
         Ok(launch_rows::state_of(&state)?.is_over())
@@ -171,23 +155,13 @@ impl Drive {
 
     /// Asks the living incarnation of an adopted launch to stop, and notes in the same
     /// moment that it is to be restored. None if there is none.
-    async fn ask_to_give_way(&self, named: i64) -> Result<Option<(i64, String)>, LabError> {
+    async fn ask_to_give_way(&self, named: LaunchId) -> Result<Option<Living>, LabError> {
         let mut tx = self.lab.0.pool.begin().await?;
         super::lease::hold(&mut tx, &self.lease).await?;
-        let row = sqlx::query!(
-            "SELECT l.id, l.state, l.stop_requested_at IS NOT NULL AS asked, p.name
-             FROM launches l
-             JOIN profile_revisions r ON r.id = l.revision_id
-             JOIN profiles p ON p.id = r.profile_id
-             WHERE l.state IN ('starting', 'loading', 'ready', 'stopping')
-               AND coalesce(l.restores_id, l.id) =
-                   (SELECT coalesce(restores_id, id) FROM launches WHERE id = $1)
-             ORDER BY l.id DESC LIMIT 1 FOR NO KEY UPDATE OF l",
-            named,
-        )
-        .fetch_optional(&mut *tx)
-        .await?;
-        let Some(row) = row else {
+        let Some(production) = aside::living(&mut tx, named)
+            .await?
+            .filter(|living| living.state != LaunchState::Queued)
+        else {
             return Ok(None);
         };
         let due = Change {
@@ -195,28 +169,13 @@ impl Drive {
             ..Change::default()
         };
         super::row::change(&mut tx, &self.lease, &due).await?;
-        if row.asked != Some(true) {
-            let state: LaunchState = launch_rows::state_of(&row.state)?;
-            let remark = format!(
-                "Stopped for launch {}, which restores it afterwards.",
-                self.launch.id
-            );
-            sqlx::query!(
-                "UPDATE launches SET stop_requested_at = now(), remarks = remarks || $2::text
-                 WHERE id = $1",
-                row.id,
-                remark,
-            )
-            .execute(&mut *tx)
-            .await?;
-            let actor = &self.launch.actor;
-            let subject = format!("launch {}", row.id);
-            audit::note_more(&mut tx, actor, Action::Stop, subject, &remark).await?;
-            let id = tokdyno_domain::ids::LaunchId(row.id);
-            launch_rows::announce_state(&mut tx, id, state).await?;
-        }
+        let remark = format!(
+            "Stopped for launch {}, which restores it afterwards.",
+            self.launch.id
+        );
+        aside::ask_to_end(&mut tx, &self.launch.actor, production.launch, &remark).await?;
         tx.commit().await?;
-        Ok(Some((row.id, row.name)))
+        Ok(Some(production))
     }
 
     pub(super) async fn check_port(&mut self) -> Step {

@@ -3,33 +3,25 @@
 
 use std::time::Duration;
 
-use sqlx::{PgConnection, types::Json};
+use sqlx::types::Json;
 use tokdyno_domain::{
     access::{Actor, Capability, authorise},
     host::Keeper,
-    ids::{HostId, LaunchId, RevisionId},
-    launch::{FailureKind, LaunchFailure, LaunchOrigin, LaunchPlan, LaunchState},
-    profile::ProfileSpec,
+    ids::LaunchId,
+    launch::{FailureKind, LaunchFailure, LaunchOrigin, LaunchState},
 };
 use tokdyno_remote::{FailureWord, RemoteError};
 use tokio::time::Instant;
-use uuid::Uuid;
 
 use super::{
+    aside,
     drive::{Drive, Halt, Step},
     keeper, lease,
     row::Change,
     stop::FAILED_GRACE,
     trouble::{failure_of, is_outage, said},
 };
-use crate::{
-    Lab, LabError,
-    audit::{self, Action},
-    hosts,
-    launch_rows::{self, NewLaunch},
-    steps::Doing,
-    worker::patience::persist,
-};
+use crate::{Lab, LabError, hosts, launch_rows, steps::Doing, worker::patience::persist};
 
 /// How long a keeper may take to have a process.
 const APPEARS: Duration = Duration::from_secs(60);
@@ -63,86 +55,16 @@ impl Lab {
         if !locked.state.is_over() {
             return refuse("lives, so there is nothing to restore.");
         }
-        if let Some(living) = living(&mut tx, launch).await? {
+        if let Some(living) = aside::living(&mut tx, launch).await? {
             return refuse(&format!(
                 "has been restored already, as launch {}.",
-                living.id
+                living.launch
             ));
         }
-        let restored = insert(&mut tx, actor, self.0.id, launch).await?;
+        let restored = aside::queue_restoring(&mut tx, actor, self.0.id, launch).await?;
         tx.commit().await?;
         Ok(restored)
     }
-}
-
-/// The living incarnation of an adopted server.
-struct Living {
-    id: LaunchId,
-    /// It was told to end.
-    ending: bool,
-}
-
-async fn living(
-    connection: &mut PgConnection,
-    named: LaunchId,
-) -> Result<Option<Living>, LabError> {
-    let row = sqlx::query!(
-        r#"SELECT id, (state = 'stopping' OR stop_requested_at IS NOT NULL) AS "ending!"
-         FROM launches
-         WHERE state IN ('queued', 'starting', 'loading', 'ready', 'stopping')
-           AND coalesce(restores_id, id) =
-               (SELECT coalesce(restores_id, id) FROM launches WHERE id = $1)
-         ORDER BY id DESC LIMIT 1"#,
-        named.0,
-    )
-    .fetch_optional(connection)
-    .await?;
-    Ok(row.map(|row| Living {
-        id: LaunchId(row.id),
-        ending: row.ending,
-    }))
-}
-
-/// Queues the restoring of an adopted server, or of one that was restored before.
-async fn insert(
-    connection: &mut PgConnection,
-    actor: &Actor,
-    laboratory: Uuid,
-    named: LaunchId,
-) -> Result<LaunchId, LabError> {
-    let row = sqlx::query!(
-        r#"SELECT root.id, root.host_id, root.revision_id, r.spec AS "spec: Json<ProfileSpec>"
-           FROM launches l
-           JOIN launches root ON root.id = coalesce(l.restores_id, l.id)
-           JOIN profile_revisions r ON r.id = root.revision_id
-           WHERE l.id = $1"#,
-        named.0,
-    )
-    .fetch_optional(&mut *connection)
-    .await?
-    .ok_or(LabError::NoSuchLaunch(named))?;
-    let new = NewLaunch {
-        host: HostId(row.host_id),
-        revision: RevisionId(row.revision_id),
-        spec: &row.spec.0,
-        origin: LaunchOrigin::Restored,
-        restores: Some(LaunchId(row.id)),
-        plan: &LaunchPlan::default(),
-    };
-    let restored = launch_rows::queue(connection, actor, laboratory, &new).await?;
-    sqlx::query!(
-        "UPDATE launches SET (keeper, gpus, port) =
-             (SELECT keeper, gpus, port FROM launches root WHERE root.id = $2)
-         WHERE id = $1",
-        restored.0,
-        row.id,
-    )
-    .execute(&mut *connection)
-    .await?;
-    let detail = format!("launch {named}, as launch {restored}");
-    let subject = format!("launch {restored}");
-    audit::note_more(connection, actor, Action::Restore, subject, &detail).await?;
-    Ok(restored)
 }
 
 impl Drive {
@@ -179,7 +101,7 @@ impl Drive {
         .await
     }
 
-    async fn owes_restoring(&self) -> Result<bool, LabError> {
+    pub(super) async fn owes_restoring(&self) -> Result<bool, LabError> {
         let due = sqlx::query_scalar!(
             "SELECT restore_due FROM launches WHERE id = $1",
             self.launch.id.0
@@ -195,8 +117,8 @@ impl Drive {
         let mut tx = self.lab.0.pool.begin().await?;
         hosts::lock(&mut tx, &self.launch.actor, self.launch.host).await?;
         lease::hold(&mut tx, &self.lease).await?;
-        if let Some(living) = living(&mut tx, named).await? {
-            return Ok((!living.ending).then_some(living.id));
+        if let Some(living) = aside::living(&mut tx, named).await? {
+            return Ok((!living.ending).then_some(living.launch));
         }
         // Done by a former holder of this launch, and over again since.
         let done = sqlx::query_scalar!(
@@ -213,7 +135,8 @@ impl Drive {
         if let Some(done) = done {
             return Ok(Some(LaunchId(done)));
         }
-        let restored = insert(&mut tx, &self.launch.actor, self.lab.0.id, named).await?;
+        let actor = &self.launch.actor;
+        let restored = aside::queue_restoring(&mut tx, actor, self.lab.0.id, named).await?;
         tx.commit().await?;
         Ok(Some(restored))
     }

@@ -11,10 +11,12 @@ use super::super::{
     state::TrialState,
 };
 use crate::{
+    analysis::levels,
     ids::RunId,
     source::Source,
     statistics::{CONFIDENCE, Looks},
     text,
+    views::run::{LevelView, StageView},
     workload::StageKind,
 };
 
@@ -47,6 +49,26 @@ pub struct Doubt {
     pub level: Option<StageKind>,
     /// In a few words, such as `3 % of its requests failed`.
     pub what: String,
+}
+
+impl Doubt {
+    /// What is doubtful about a run, by the same rule as where runs are compared.
+    #[must_use]
+    pub fn of_stages(run: RunId, stages: &[StageView]) -> Vec<Self> {
+        levels(stages)
+            .into_iter()
+            .filter(LevelView::is_doubtful)
+            .map(|level| Self {
+                run,
+                level: Some(level.kind),
+                what: if level.flags.is_empty() {
+                    "it is disputed, estimated or without a request that succeeded".to_owned()
+                } else {
+                    level.flags.join(" ")
+                },
+            })
+            .collect()
+    }
 }
 
 /// How far the experiment has come, which says at what confidence it may be judged.
@@ -180,5 +202,29 @@ impl EntryState {
         } else {
             Self::Missing
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        analysis::samples::{closed, single},
+        metrics::StageFlag,
+    };
+
+    #[test]
+    fn a_flagged_level_is_a_doubt_and_a_sound_one_is_none() {
+        let mut flagged = closed(8, 0, 100.0);
+        flagged.flags = vec![StageFlag::Failures {
+            failed: 3,
+            requests: 100,
+        }];
+        let doubts = Doubt::of_stages(RunId(7), &[single(0, 80.0), flagged]);
+        assert_eq!(doubts.len(), 1);
+        assert_eq!(doubts[0].run, RunId(7));
+        let level = StageKind::ClosedLoop { concurrency: 8 };
+        assert_eq!(doubts[0].level, Some(level));
+        assert!(doubts[0].what.contains("3 of 100 requests failed"));
     }
 }

@@ -16,17 +16,17 @@ use super::support::{Bench, ME, built, free_port, sglang};
 use crate::testing::wait_until;
 
 /// A server that was started by hand, in a group of its own.
-pub(super) struct Production {
-    pub(super) port: u16,
+pub(crate) struct Production {
+    pub(crate) port: u16,
     child: Child,
 }
 
 impl Production {
-    pub(super) async fn start(bench: &Bench) -> Self {
+    pub(crate) async fn start(bench: &Bench) -> Self {
         Self::start_with(bench, &[]).await
     }
 
-    pub(super) async fn start_with(bench: &Bench, more: &[&str]) -> Self {
+    pub(crate) async fn start_with(bench: &Bench, more: &[&str]) -> Self {
         let port = free_port();
         // As `python3 vllm serve …` is found; what is behind the name is the stand-in.
         let python = bench.folder.path().join("python3");
@@ -52,11 +52,11 @@ impl Production {
         production
     }
 
-    pub(super) async fn answers(&self) -> bool {
+    pub(crate) async fn answers(&self) -> bool {
         TcpStream::connect(("127.0.0.1", self.port)).await.is_ok()
     }
 
-    pub(super) async fn adopt(&self, bench: &Bench) -> LaunchId {
+    pub(crate) async fn adopt(&self, bench: &Bench) -> LaunchId {
         let form = self.form(bench).await;
         bench.lab.adopt(ME, &form).await.expect("adopted")
     }

@@ -27,12 +27,12 @@ use tokdyno_remote::{Host, RemoteConfig, testing::TestSshd};
 
 use crate::{Lab, LabConfig, WorkerHandle, launching::Patience, testing};
 
-pub(super) const ME: &Actor = &Actor::LOCAL;
+pub(crate) const ME: &Actor = &Actor::LOCAL;
 /// Longest that a test waits for something that must come.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// A program of this workspace, built before the tests.
-pub(super) fn built(name: &str) -> PathBuf {
+pub(crate) fn built(name: &str) -> PathBuf {
     let mut path = std::env::current_exe().expect("a test runs");
     path.pop();
     if path.ends_with("deps") {
@@ -47,7 +47,7 @@ pub(super) fn built(name: &str) -> PathBuf {
     path
 }
 
-pub(super) fn fixture(name: &str) -> String {
+pub(crate) fn fixture(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/fixtures")
         .join(name)
@@ -56,13 +56,13 @@ pub(super) fn fixture(name: &str) -> String {
 }
 
 /// A port that was free a moment ago.
-pub(super) fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
     listener.local_addr().expect("an address").port()
 }
 
 /// Time-outs short enough for a test.
-pub(super) fn hasty() -> Patience {
+pub(crate) fn hasty() -> Patience {
     let ms = Duration::from_millis;
     Patience {
         loading: ms(100),
@@ -82,11 +82,11 @@ pub(super) fn hasty() -> Patience {
 }
 
 /// A laboratory with this machine as its only host.
-pub(super) struct Bench {
-    pub(super) lab: Lab,
-    pub(super) pool: PgPool,
-    pub(super) host: HostId,
-    pub(super) folder: TempDir,
+pub(crate) struct Bench {
+    pub(crate) lab: Lab,
+    pub(crate) pool: PgPool,
+    pub(crate) host: HostId,
+    pub(crate) folder: TempDir,
     /// Where the agent keeps the folders of launches.
     state: PathBuf,
     reach: Reach,
@@ -122,7 +122,7 @@ fn pid_of(pid: u32) -> Option<Pid> {
 }
 
 /// Does this very process live? A zombie does not.
-pub(super) fn alive(identity: &ProcessIdentity) -> bool {
+pub(crate) fn alive(identity: &ProcessIdentity) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{}/stat", identity.pid)) else {
         return false;
     };
@@ -136,11 +136,11 @@ pub(super) fn alive(identity: &ProcessIdentity) -> bool {
 }
 
 impl Bench {
-    pub(super) async fn new(pool: &PgPool) -> Self {
+    pub(crate) async fn new(pool: &PgPool) -> Self {
         Self::with(pool, |_| {}).await
     }
 
-    pub(super) async fn with(pool: &PgPool, change: impl FnOnce(&mut LabConfig)) -> Self {
+    pub(crate) async fn with(pool: &PgPool, change: impl FnOnce(&mut LabConfig)) -> Self {
         let folder = testing::folder();
         let mut config = testing::config(folder.path());
         config.remote = RemoteConfig::new(built("tokdyno-agent"));
@@ -157,7 +157,7 @@ impl Bench {
     }
 
     /// The same with a host behind SSH.
-    pub(super) async fn over(
+    pub(crate) async fn over(
         pool: &PgPool,
         sshd: &TestSshd,
         change: impl FnOnce(&mut LabConfig),
@@ -194,7 +194,7 @@ impl Bench {
     }
 
     /// Where the agent keeps the folders of launches.
-    pub(super) fn state(&self) -> &Path {
+    pub(crate) fn state(&self) -> &Path {
         &self.state
     }
 
@@ -211,21 +211,21 @@ impl Bench {
             .collect()
     }
 
-    pub(super) fn remote(&self) -> Host {
+    pub(crate) fn remote(&self) -> Host {
         Host::open(&self.lab.0.config.remote, &self.reach)
     }
 
     /// Starts the workers with short time-outs.
-    pub(super) fn work(&self) -> WorkerHandle {
+    pub(crate) fn work(&self) -> WorkerHandle {
         self.lab.start_worker_with(hasty())
     }
 
     /// Queues a launch of a new profile.
-    pub(super) async fn launch(&self, spec: &ProfileSpec) -> LaunchId {
+    pub(crate) async fn launch(&self, spec: &ProfileSpec) -> LaunchId {
         self.launch_with(spec, |_| {}).await
     }
 
-    pub(super) async fn launch_with(
+    pub(crate) async fn launch_with(
         &self,
         spec: &ProfileSpec,
         change: impl FnOnce(&mut LaunchForm),
@@ -252,12 +252,12 @@ impl Bench {
         self.lab.queue_launch(ME, &form).await.expect("queued")
     }
 
-    pub(super) async fn view(&self, launch: LaunchId) -> LaunchView {
+    pub(crate) async fn view(&self, launch: LaunchId) -> LaunchView {
         self.lab.launch(ME, launch).await.expect("a launch")
     }
 
     /// Waits until a launch stands so.
-    pub(super) async fn reach(&self, launch: LaunchId, state: LaunchState) -> LaunchView {
+    pub(crate) async fn reach(&self, launch: LaunchId, state: LaunchState) -> LaunchView {
         let begun = Instant::now();
         loop {
             let view = self.view(launch).await;
@@ -274,7 +274,7 @@ impl Bench {
     }
 
     /// Waits until a launch failed, with this kind.
-    pub(super) async fn fails(&self, launch: LaunchId, kind: FailureKind) -> LaunchView {
+    pub(crate) async fn fails(&self, launch: LaunchId, kind: FailureKind) -> LaunchView {
         let view = self.reach(launch, LaunchState::Failed).await;
         let failure = view.summary.failure.clone().expect("a reason");
         assert_eq!(failure.kind, kind, "{failure}");
@@ -283,19 +283,19 @@ impl Bench {
     }
 
     /// No process of a launch is left.
-    pub(super) async fn nothing_runs(&self, view: &LaunchView) {
+    pub(crate) async fn nothing_runs(&self, view: &LaunchView) {
         let left = self.remote().leftovers(&view.folder).await.expect("looked");
         assert!(left.is_empty(), "{left:?}");
     }
 
-    pub(super) async fn log(&self, launch: LaunchId) -> String {
+    pub(crate) async fn log(&self, launch: LaunchId) -> String {
         let page = self.lab.launch_log(ME, launch, 0, 1 << 20, "").await;
         page.map(|page| page.text).unwrap_or_default()
     }
 
     /// Kills the keeper of a launch and its first process, as a kernel out of memory
     /// may: nobody is left who could say how it ended.
-    pub(super) fn kill_keeper_and_leader(&self, folder: &str) {
+    pub(crate) fn kill_keeper_and_leader(&self, folder: &str) {
         let file = self.state.join(folder).join("process.json");
         let record: serde_json::Value =
             serde_json::from_slice(&fs::read(file).expect("a record")).expect("a record");
@@ -308,7 +308,7 @@ impl Bench {
         }
     }
 
-    pub(super) async fn identity(&self, launch: LaunchId) -> ProcessIdentity {
+    pub(crate) async fn identity(&self, launch: LaunchId) -> ProcessIdentity {
         sqlx::query_scalar::<_, sqlx::types::Json<ProcessIdentity>>(
             "SELECT identity FROM launches WHERE id = $1",
         )
@@ -321,7 +321,7 @@ impl Bench {
 }
 
 /// A profile of the stand-in as SGLang.
-pub(super) fn sglang(more: &[&str]) -> ProfileSpec {
+pub(crate) fn sglang(more: &[&str]) -> ProfileSpec {
     spec(
         EngineKind::Sglang,
         &["sglang", "--model-path", "{MODEL}", "--port", "{PORT}"],
@@ -330,7 +330,7 @@ pub(super) fn sglang(more: &[&str]) -> ProfileSpec {
 }
 
 /// A profile of the stand-in as vLLM.
-pub(super) fn vllm(more: &[&str]) -> ProfileSpec {
+pub(crate) fn vllm(more: &[&str]) -> ProfileSpec {
     spec(
         EngineKind::Vllm,
         &["vllm", "serve", "{MODEL}", "--port", "{PORT}"],
@@ -363,7 +363,7 @@ fn spec(engine: EngineKind, first: &[&str], more: &[&str]) -> ProfileSpec {
 }
 
 /// A profile of a script among the fixtures.
-pub(super) fn script(name: &str, arguments: &[&str]) -> ProfileSpec {
+pub(crate) fn script(name: &str, arguments: &[&str]) -> ProfileSpec {
     ProfileSpec {
         program: fixture(name),
         arguments: arguments.iter().map(|&word| word.to_owned()).collect(),
