@@ -216,6 +216,7 @@ fn Name(fields: Fields, wrong: Signal<Option<Wrong>>) -> impl IntoView {
                 placeholder=move || fields.suggested_name()
                 aria-describedby=format!("experiment-name-help {}", note_id(Field::ExperimentName))
                 aria-invalid=invalid(Field::ExperimentName, wrong)
+                value=fields.name.get_untracked()
                 prop:value=fields.name
                 on:input=move |event| fields.name.set(event_target_value(&event))
             />

@@ -50,6 +50,7 @@ pub(super) fn Repeats(fields: Fields, wrong: Signal<Option<Wrong>>) -> impl Into
                     id="experiment-skip"
                     type="checkbox"
                     aria-describedby="experiment-skip-help"
+                    checked=fields.skip_measured.get_untracked()
                     prop:checked=fields.skip_measured
                     on:change=move |event| fields.skip_measured.set(event_target_checked(&event))
                 />

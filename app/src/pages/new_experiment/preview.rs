@@ -1,4 +1,8 @@
 //! What the experiment would do and cost, as the server works it out while one types.
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "properties of components are owned"
+)]
 
 use leptos::prelude::*;
 use tokdyno_domain::{

@@ -101,6 +101,7 @@ fn Others(fields: Fields, profiles: Vec<ProfileCard>) -> impl IntoView {
                 <input
                     id=element.clone()
                     type="checkbox"
+                    checked=others.with_untracked(|others| others.contains(&id))
                     prop:checked=move || others.with(|others| others.contains(&id))
                     disabled=move || fields.base.get() == Some(id)
                     on:change=toggle
@@ -163,6 +164,7 @@ fn Ready(ready: ReadyFactor) -> impl IntoView {
                         id=id.clone()
                         type="checkbox"
                         disabled=move || !on.get()
+                        checked=ticked.get_untracked()
                         prop:checked=ticked
                         on:change=move |event| ticked.set(event_target_checked(&event))
                     />
@@ -180,6 +182,7 @@ fn Ready(ready: ReadyFactor) -> impl IntoView {
                 <input
                     id=id.clone()
                     type="checkbox"
+                    checked=on.get_untracked()
                     prop:checked=on
                     on:change=move |event| on.set(event_target_checked(&event))
                 />
@@ -205,6 +208,7 @@ fn Drafter(factors: FactorFields) -> impl IntoView {
                 <input
                     id="vary-drafter"
                     type="checkbox"
+                    checked=on.get_untracked()
                     prop:checked=on
                     on:change=move |event| on.set(event_target_checked(&event))
                 />
@@ -220,6 +224,7 @@ fn Drafter(factors: FactorFields) -> impl IntoView {
                     autocomplete="off"
                     spellcheck="false"
                     disabled=move || !on.get()
+                    value=factors.drafter.get_untracked()
                     prop:value=factors.drafter
                     on:input=move |event| factors.drafter.set(event_target_value(&event))
                 />
@@ -267,6 +272,7 @@ fn OwnRow(factors: FactorFields, row: OwnFactor) -> impl IntoView {
                     autocapitalize="off"
                     spellcheck="false"
                     placeholder="--num-continuous-decode-steps"
+                    value=row.name.get_untracked()
                     prop:value=row.name
                     on:input=move |event| row.name.set(event_target_value(&event))
                 />
@@ -281,6 +287,7 @@ fn OwnRow(factors: FactorFields, row: OwnFactor) -> impl IntoView {
                     spellcheck="false"
                     placeholder=placeholder
                     aria-describedby=help_id.clone()
+                    value=row.levels.get_untracked()
                     prop:value=row.levels
                     on:input=move |event| row.levels.set(event_target_value(&event))
                 />
