@@ -35,6 +35,14 @@ pub(super) fn Preview(
             ""
         }
     };
+    let cells = Memo::new(move |_| {
+        asked.answer.with(|answer| {
+            answer
+                .as_ref()
+                .map(|preview| preview.cells.clone())
+                .unwrap_or_default()
+        })
+    });
     let stale = move || asked.waiting.get() || incomplete.get() || refused.get();
     let trouble = Signal::derive(move || asked.trouble.get().filter(|_| !refused.get()));
     view! {
@@ -45,6 +53,7 @@ pub(super) fn Preview(
             </p>
             <div class="stack" class:is-stale=stale>
                 {move || asked.answer.get().map(|preview| view! { <Plan preview/> })}
+                <Cells cells/>
             </div>
             <ErrorNote error=trouble/>
         </section>
@@ -55,12 +64,12 @@ pub(super) fn Preview(
 fn Plan(preview: ExperimentPreview) -> impl IntoView {
     let counted = counted(&preview);
     let ExperimentPreview {
-        cells,
         steps,
         launches,
         measured,
         estimate,
         cautions,
+        ..
     } = preview;
     view! {
         <p class="plan-count">
@@ -80,7 +89,6 @@ fn Plan(preview: ExperimentPreview) -> impl IntoView {
                 }
             })}
         <Steps steps/>
-        <Cells cells/>
     }
 }
 
@@ -223,35 +231,38 @@ fn Steps(steps: Vec<Step>) -> impl IntoView {
     })
 }
 
-/// Every configuration with its command.
+/// Every configuration with its command. The fold stays as it is while one types.
 #[component]
-fn Cells(cells: Vec<PreviewCell>) -> impl IntoView {
-    let summary = text::plural(cells.len() as u64, "configuration", "configurations");
+fn Cells(cells: Memo<Vec<PreviewCell>>) -> impl IntoView {
+    let count = Memo::new(move |_| cells.with(Vec::len) as u64);
     view! {
-        <details class="fold">
-            <summary>{summary} " with their commands"</summary>
-            <ol class="plan-cells">
-                {cells
-                    .into_iter()
-                    .enumerate()
-                    .map(|(place, cell)| {
-                        let first = (place == 0)
-                            .then(|| view! { <span class="muted">" the others are compared with it"</span> });
-                        view! {
-                            <li>
-                                <p>
-                                    <strong>{cell.title}</strong>
-                                    {first}
-                                </p>
-                                <pre class="verbatim" tabindex="0">
-                                    {cell.command}
-                                </pre>
-                            </li>
-                        }
-                    })
-                    .collect_view()}
-            </ol>
-        </details>
+        <Show when=move || { count.get() > 0 }>
+            <details class="fold">
+                <summary>
+                    {move || text::plural(count.get(), "configuration", "configurations")}
+                    " with their commands"
+                </summary>
+                <ol class="plan-cells">
+                    {move || cells.get().into_iter().enumerate().map(cell).collect_view()}
+                </ol>
+            </details>
+        </Show>
+    }
+}
+
+fn cell((place, cell): (usize, PreviewCell)) -> impl IntoView {
+    let first = (place == 0)
+        .then(|| view! { <span class="muted">" the others are compared with it"</span> });
+    view! {
+        <li>
+            <p>
+                <strong>{cell.title}</strong>
+                {first}
+            </p>
+            <pre class="verbatim" tabindex="0">
+                {cell.command}
+            </pre>
+        </li>
     }
 }
 
