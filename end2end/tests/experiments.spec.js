@@ -87,7 +87,7 @@ test.describe("while the server is away", () => {
     await page.getByLabel("Launches of each configuration").fill(String(LAUNCHES_PER_CELL));
     await page.getByRole("radio", { name: /custom/ }).check();
     await page.getByLabel("Single-stream requests").fill("1");
-    await page.getByLabel("Concurrencies").fill("2");
+    await page.getByRole("textbox", { name: "Concurrencies" }).fill("2");
     await page.getByLabel("Output tokens per request").fill("8");
     await page.getByLabel("Repeats", { exact: true }).fill("1");
 

@@ -23,9 +23,11 @@
 )]
 
 mod address;
+mod check;
 mod cost;
 mod factors;
 mod form;
+mod levels;
 mod preview;
 #[cfg(test)]
 pub(super) mod samples;

@@ -2,9 +2,7 @@
 
 use leptos::prelude::*;
 use tokdyno_domain::{
-    experiment::{
-        Budget, Design, EarlyStop, ExperimentError, ExperimentSpec, Factor, MOST_LAUNCHES_PER_CELL,
-    },
+    experiment::MOST_LAUNCHES_PER_CELL,
     ids::{HostId, LaunchId, ProfileId},
     views::{
         experiments::{DesignForm, ExperimentForm},
@@ -16,8 +14,9 @@ use tokdyno_domain::{
 use super::{
     super::{
         new_launch::give_back_at,
-        new_run::{Field, Wrong, decimal, field_of, number, required},
+        new_run::{Field, Wrong, decimal, number, required},
     },
+    check::check,
     factors::FactorFields,
 };
 
@@ -227,48 +226,6 @@ fn seed(text: &str) -> Result<Option<u64>, Wrong> {
         sentence: format!(
             "`{text}` is not a seed. Write a whole number, or nothing to have one drawn."
         ),
-    })
-}
-
-/// By the very rules of the server, but for what only it knows: the profiles.
-fn check(form: &ExperimentForm, workload: Workload) -> Result<(), Wrong> {
-    let factors = |factors: &[Factor]| factors.to_vec();
-    let design = match &form.design {
-        DesignForm::OneAtATime { factors: varied } => Design::OneAtATime {
-            factors: factors(varied),
-        },
-        DesignForm::FullGrid { factors: varied } => Design::FullGrid {
-            factors: factors(varied),
-        },
-        DesignForm::Ablation { .. } | DesignForm::Profiles { .. } => Design::Profiles,
-    };
-    let spec = ExperimentSpec {
-        name: form.name.clone(),
-        design,
-        workload,
-        launches_per_cell: form.launches_per_cell,
-        seed: form.seed.unwrap_or_default(),
-        early_stop: (!form.looks.is_empty()).then(|| EarlyStop {
-            looks: form.looks.clone(),
-        }),
-        budget: Budget {
-            gpu_minutes: form.gpu_minutes,
-            give_back_at: form.give_back_at,
-        },
-        through_forward: form.through_forward,
-        relevant_effect: form.relevant_effect_percent / 100.0,
-    };
-    spec.validate().map_err(|error| Wrong {
-        field: match &error {
-            ExperimentError::Name => Field::ExperimentName,
-            ExperimentError::Launches(_) | ExperimentError::Trials(_) => Field::Launches,
-            ExperimentError::Looks => Field::Looks,
-            ExperimentError::RelevantEffect(_) => Field::Effect,
-            ExperimentError::Budget(_) => Field::Budget,
-            ExperimentError::Workload(error) => field_of(error, &form.workload),
-            _ => Field::Varied,
-        },
-        sentence: error.to_string(),
     })
 }
 
