@@ -3,6 +3,8 @@
 // after the server was killed in the middle, and ends with a figure in every field.
 import { rmSync } from "node:fs";
 
+import AxeBuilder from "@axe-core/playwright";
+
 import { BIN, freePort, freshDataDir, startTokdyno } from "../support/program.js";
 import { expect, hydrated, test } from "../support/test.js";
 
@@ -61,7 +63,7 @@ async function read(path) {
 
 test.describe("while the server is away", () => {
   // The page goes on asking a server that was killed.
-  test.use({ allowErrors: [/ERR_CONNECTION_REFUSED/, /Failed to fetch/] });
+  test.use({ allowErrors: [/ERR_CONNECTION_REFUSED|Failed to fetch/] });
 
   test("a grid survives a kill and ends with a figure in every field", async ({
     page,
@@ -155,6 +157,20 @@ test.describe("while the server is away", () => {
     await expect(page.locator(".js-plotly-plot").first()).toBeVisible({ timeout: 30_000 });
     const svg = await page.request.get(`${tokdyno.url}${address}/charts/experiment-front.svg`);
     expect(svg.status()).toBe(200);
+
+    // Readable for everybody, also on a telephone.
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme });
+      const faults = (await new AxeBuilder({ page }).analyze()).violations;
+      expect(
+        faults.map((fault) => `${fault.id}: ${fault.nodes.map((node) => node.target).join(", ")}`),
+      ).toEqual([]);
+    }
+    await page.setViewportSize({ width: 360, height: 740 });
+    const overflow = await page.evaluate(
+      () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    );
+    expect(overflow, "wider than 360 px").toBeLessThanOrEqual(0);
 
     // From a figure to the requests behind it.
     await fields.first().getByRole("link", { name: /^run \d+$/ }).first().click();

@@ -81,7 +81,7 @@ fn Map(data: ExperimentData, map: HeatMap) -> impl IntoView {
     };
     let title = capital(&map.title);
     let legend = format!(
-        "Each figure is the geometric mean over launches with its {} interval, each by itself; below it the change against {reference}, taken within blocks. Fields are tinted green where it is better by {} or more, red where it is worse.",
+        "Each figure is the geometric mean over launches with its {} interval, each by itself; below it the change against {reference}, taken within blocks. Fields are tinted green where it is better by {} or more, red where it is worse, and palely where that is not established.",
         text::share(map.confidence),
         text::percent(relevant),
     );
@@ -219,7 +219,7 @@ fn List(scale: Scale, entries: Vec<HeatEntry>, label: String) -> impl IntoView {
                     {entries
                         .into_iter()
                         .map(|entry| {
-                            let class = format!("heat-field {}", tint(scale.better, scale.relevant, entry.ratio));
+                            let class = format!("heat-field {}", tint(scale, &entry));
                             view! {
                                 <tr>
                                     <th scope="row">{entry.title.clone()}</th>

@@ -5,6 +5,7 @@ use tokdyno_domain::{
     experiment::results::{EntryState, HeatEntry},
     statistics::{Better, RatioInterval},
     text,
+    verdict::VerdictKind,
 };
 
 use super::super::{
@@ -32,10 +33,7 @@ pub(super) fn field(scale: Scale, entry: Option<HeatEntry>) -> AnyView {
     let Some(entry) = entry else {
         return view! { <td class="muted">"not part of the plan"</td> }.into_any();
     };
-    let class = format!(
-        "heat-field {}",
-        tint(scale.better, scale.relevant, entry.ratio)
-    );
+    let class = format!("heat-field {}", tint(scale, &entry));
     let against = against(scale, &entry);
     view! {
         <td class=class>
@@ -107,15 +105,26 @@ pub(super) fn Behind(scale: Scale, entry: HeatEntry) -> impl IntoView {
     }
 }
 
-/// The class that tints a field: how far the ratio is on which side.
-pub(super) fn tint(better: Better, relevant: f64, ratio: Option<RatioInterval>) -> String {
+/// The class that tints a field: how far the ratio is on which side, but pale where that
+/// is not established.
+pub(super) fn tint(scale: Scale, entry: &HeatEntry) -> String {
+    let open = entry
+        .verdict
+        .as_ref()
+        .is_some_and(|verdict| !matches!(verdict.kind, VerdictKind::Better | VerdictKind::Worse));
+    shade(scale.better, scale.relevant, open, entry.ratio)
+}
+
+fn shade(better: Better, relevant: f64, open: bool, ratio: Option<RatioInterval>) -> String {
     let Some(change) = ratio.map(|ratio| better.turned(ratio.ratio.ln())) else {
         return String::new();
     };
+    let most = if open { 1 } else { STEPS.len() };
     let strength = STEPS
         .iter()
         .take_while(|step| change.abs() >= (*step * relevant).ln_1p())
-        .count();
+        .count()
+        .min(most);
     match strength {
         0 => String::new(),
         strength if change > 0.0 => format!("heat-better-{strength}"),
@@ -128,20 +137,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_follow_what_is_better() {
-        let tint = |better, ratio| {
+    fn colours_follow_what_is_better_and_what_is_established() {
+        let shade = |better, open, ratio| {
             let ratio = RatioInterval {
                 ratio,
                 low: None,
                 high: None,
             };
-            super::tint(better, 0.02, Some(ratio))
+            super::shade(better, 0.02, open, Some(ratio))
         };
-        assert_eq!(tint(Better::Higher, 1.015), "");
-        assert_eq!(tint(Better::Higher, 1.03), "heat-better-1");
-        assert_eq!(tint(Better::Higher, 1.415), "heat-better-4");
-        assert_eq!(tint(Better::Higher, 0.90), "heat-worse-3");
-        assert_eq!(tint(Better::Lower, 0.5), "heat-better-4");
-        assert_eq!(super::tint(Better::Higher, 0.02, None), "");
+        assert_eq!(shade(Better::Higher, false, 1.015), "");
+        assert_eq!(shade(Better::Higher, false, 1.03), "heat-better-1");
+        assert_eq!(shade(Better::Higher, false, 1.415), "heat-better-4");
+        assert_eq!(shade(Better::Higher, true, 1.415), "heat-better-1");
+        assert_eq!(shade(Better::Higher, false, 0.90), "heat-worse-3");
+        assert_eq!(shade(Better::Lower, false, 0.5), "heat-better-4");
+        assert_eq!(super::shade(Better::Higher, 0.02, false, None), "");
     }
 }
