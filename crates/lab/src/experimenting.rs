@@ -10,6 +10,7 @@
 //! anything but the database: there is no heartbeat beside it.
 
 mod drive;
+mod fit;
 mod lease;
 mod outcome;
 #[cfg(test)]

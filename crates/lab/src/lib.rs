@@ -16,6 +16,7 @@ mod experiments;
 mod facts;
 mod files;
 mod founding;
+mod heartbeat;
 mod host_samples;
 mod hosts;
 mod lab;

@@ -7,11 +7,9 @@
 //!     ├────────▶ paused                  by a person
 //!     └────────▶ cancelled               before it began
 //!   running ───▶ finished                every trial is over
-//!     ├────────▶ failed                  nothing more of it can be measured
-//!     ├────────▶ stopping                by a person, while a trial runs
-//!     └────────▶ paused                  host, time or budget are used up
-//!   stopping ──▶ paused | cancelled      as was asked, once the trial is ended
-//!     └────────▶ finished | failed       that trial was the last
+//!     ├────────▶ failed                  nothing could be measured
+//!     └────────▶ stopping                by a person, or host, time or budget are used up
+//!   stopping ──▶ paused | cancelled      once the trial under way is ended
 //!   paused ────▶ queued                  resumed: it waits for the host again
 //!     └────────▶ cancelled
 //!
@@ -43,7 +41,8 @@ pub enum ExperimentState {
     Running,
     /// Nothing of it runs; it can be resumed.
     Paused,
-    /// It was told to pause or to end, and a trial is being ended.
+    /// It turns to a pause or to its end: the trial under way is ended, and what was put
+    /// aside is brought back.
     Stopping,
     /// Every trial is over.
     Finished,
@@ -96,15 +95,9 @@ impl ExperimentState {
     pub const fn may_become(self, next: Self) -> bool {
         match self {
             Self::Queued => matches!(next, Self::Running | Self::Paused | Self::Cancelled),
-            Self::Running => matches!(
-                next,
-                Self::Paused | Self::Stopping | Self::Finished | Self::Failed
-            ),
+            Self::Running => matches!(next, Self::Stopping | Self::Finished | Self::Failed),
             Self::Paused => matches!(next, Self::Queued | Self::Cancelled),
-            Self::Stopping => matches!(
-                next,
-                Self::Paused | Self::Cancelled | Self::Finished | Self::Failed
-            ),
+            Self::Stopping => matches!(next, Self::Paused | Self::Cancelled),
             Self::Finished | Self::Cancelled | Self::Failed => false,
         }
     }
@@ -224,6 +217,7 @@ mod tests {
         }
         // What runs is ended before the experiment is.
         assert!(!ExperimentState::Running.may_become(ExperimentState::Cancelled));
+        assert!(!ExperimentState::Running.may_become(ExperimentState::Paused));
         // A paused one waits for the host like any other.
         assert!(!ExperimentState::Paused.may_become(ExperimentState::Running));
         assert!(ExperimentState::Paused.may_become(ExperimentState::Queued));

@@ -16,11 +16,11 @@ use super::{
 use crate::{
     Lab, LabError, clean,
     experiments::{
-        self, Experiment, StoredTrial, cancel_trials, launch_gpu_s, now, progress, stored,
+        self, Experiment, Progress, StoredTrial, cancel_trials, launch_gpu_s, now, progress, stored,
     },
     hosts,
     launching::{aside, launch_news},
-    worker::patience::persist,
+    worker::{drive::bounded, patience::persist},
 };
 
 /// How often in a row a trial may be interrupted before somebody has to look.
@@ -67,14 +67,21 @@ async fn live(
     mut stop: watch::Receiver<bool>,
 ) -> Result<Next, LabError> {
     let mut news = lab.hear_launches_inside();
-    let experiment = persist!(&stop, read(lab, lease))?;
+    let experiment = match persist!(&stop, read(lab, lease)) {
+        Ok(experiment) => experiment,
+        Err(LabError::Internal(_)) => {
+            persist!(&stop, lease::fail_unreadable(&lab.0.pool, &lease))?;
+            return Ok(Next::Over);
+        }
+        Err(error) => return Err(error),
+    };
     let drive = Drive {
         lab: lab.clone(),
         lease,
         experiment,
     };
     while !*stop.borrow() {
-        match persist!(&stop, drive.step())? {
+        match persist!(&stop, bounded(drive.step()))? {
             Next::Again => {}
             Next::Over => return Ok(Next::Over),
             Next::Wait => wait(&mut stop, &mut news).await,
@@ -103,7 +110,7 @@ impl Drive {
         let progress = progress(&mut connection, self.lease.experiment).await?;
         drop(connection);
         match (progress.running(), progress.state) {
-            (Some(trial), _) => self.watch(trial).await,
+            (Some(trial), _) => self.watch(&progress, trial).await,
             (None, ExperimentState::Running) => self.go_on(&progress).await,
             (None, ExperimentState::Stopping) => {
                 let becomes = progress.becomes.unwrap_or(ExperimentState::Paused);
@@ -114,7 +121,7 @@ impl Drive {
     }
 
     /// Looks at the launch under way, and notes how it ended once it has.
-    async fn watch(&self, trial: &StoredTrial) -> Result<Next, LabError> {
+    async fn watch(&self, progress: &Progress, trial: &StoredTrial) -> Result<Next, LabError> {
         let Some(launch) = trial.launch else {
             return Err(LabError::internal("reading a trial", "it has no launch"));
         };
@@ -122,6 +129,11 @@ impl Drive {
         let state = lease::hold(&mut tx, &self.lease).await?;
         let seen = outcome::look(&mut tx, launch).await?;
         let Some((outcome, pause)) = seen.outcome(now()) else {
+            drop(tx);
+            if seen.is_waiting() {
+                // It may wait for production that somebody has started again.
+                self.put_aside(progress).await?;
+            }
             return Ok(Next::Wait);
         };
         let asked = state == ExperimentState::Stopping;

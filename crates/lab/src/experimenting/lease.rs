@@ -112,3 +112,22 @@ pub(super) async fn hold(
     .ok_or(LabError::LeaseLost)?;
     state_of(&state)
 }
+
+/// Ends an experiment of which the row cannot be read, so that the others go on. One
+/// that owes a restoring is left for whoever can read it.
+pub(super) async fn fail_unreadable(
+    pool: &PgPool,
+    lease: &ExperimentLease,
+) -> Result<(), LabError> {
+    sqlx::query!(
+        "UPDATE experiments SET state = 'failed', becomes = NULL, ended_at = now(),
+             reason = 'What is stored of this experiment cannot be read, so nothing of it was run. Plan it again; if that happens again, look into the program''s log.'
+         WHERE id = $1 AND lease_epoch = $2 AND lease_owner = $3 AND NOT restore_due",
+        lease.experiment.0,
+        lease.epoch,
+        lease.owner,
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}

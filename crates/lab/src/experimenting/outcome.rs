@@ -93,6 +93,11 @@ impl Seen {
         self.run.as_ref().map(|run| run.id)
     }
 
+    /// Its turn on the host has not come.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.state == LaunchState::Queued
+    }
+
     /// What became of the trial, and why the experiment pauses, if it does; none while
     /// launch or run are not over.
     pub(super) fn outcome(&self, now: Timestamp) -> Option<(Outcome, Option<String>)> {

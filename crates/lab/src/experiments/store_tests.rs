@@ -45,6 +45,9 @@ fn form(host: HostId, base: ProfileId) -> ExperimentForm {
     }
 }
 
+/// Makes a form one that cannot be planned.
+type Spoil = fn(&mut ExperimentForm);
+
 async fn state(lab: &Lab, experiment: ExperimentId) -> ExperimentState {
     let view = lab.experiment(ME, experiment).await.expect("a view");
     view.summary.state
@@ -185,7 +188,7 @@ async fn what_cannot_be_planned_is_refused_with_a_reason(pool: PgPool) {
     let lab = lab(&pool, &folder).await;
     let (host, base) = (a_host(&lab).await, a_profile(&lab).await);
     let good = form(host, base);
-    let bad: [(u16, fn(&mut ExperimentForm)); 9] = [
+    let bad: [(u16, Spoil); 9] = [
         (422, |form| form.name = " ".to_owned()),
         (422, |form| form.name = "a\0b".to_owned()),
         (422, |form| form.launches_per_cell = 0),

@@ -1,10 +1,9 @@
 //! What pages show of experiments.
 
-use sqlx::types::Json;
 use time::OffsetDateTime;
 use tokdyno_domain::{
     access::{Actor, Capability, authorise},
-    experiment::{Design, ExperimentState, Factor, estimate, results::results},
+    experiment::{Design, ExperimentState, Factor, Pace, estimate, results::results},
     ids::{ExperimentId, HostId, ProfileId},
     launch::GIVE_BACK_LEAD_S,
     text,
@@ -73,7 +72,7 @@ impl Lab {
         let statuses = progress.statuses();
         let minutes_per_launch = paces
             .overall
-            .and_then(|pace| pace.seconds())
+            .and_then(Pace::seconds)
             .map(|seconds| seconds / 60.0);
         let results = (!figures.trials.is_empty())
             .then(|| results(&figures.findings(&stored, &statuses, minutes_per_launch)));
@@ -119,7 +118,7 @@ impl Lab {
     ) -> Result<Vec<ExperimentSummary>, LabError> {
         let rows = sqlx::query!(
             r#"SELECT e.id, e.name, e.state, e.reason, e.host_id, h.name AS host,
-                   p.id AS profile_id, p.name AS profile, e.spec -> 'design' AS "design!: Json<Design>",
+                   p.id AS profile_id, p.name AS profile, e.spec -> 'design' AS design,
                    (SELECT count(*) FROM experiment_cells c WHERE c.experiment_id = e.id)
                        AS "cells!",
                    (SELECT count(*) FROM experiment_trials t WHERE t.experiment_id = e.id)
@@ -164,7 +163,7 @@ impl Lab {
                     state,
                     host: (HostId(row.host_id), row.host),
                     base: (ProfileId(row.profile_id), row.profile),
-                    design: describe(&row.design.0, row.cells),
+                    design: told(row.design, row.cells),
                     cells: stages::small(row.cells),
                     over: stages::small(row.over),
                     launches: stages::small(row.launches),
@@ -191,6 +190,14 @@ fn reason(
         }
         (ExperimentState::Running, _, Some(waits_for)) => format!("Waits for {waits_for}."),
         _ => stored,
+    }
+}
+
+/// The stored design in a few words. One that cannot be read must not hide the others.
+fn told(design: Option<serde_json::Value>, cells: i64) -> String {
+    match serde_json::from_value(design.unwrap_or_default()) {
+        Ok(design) => describe(&design, cells),
+        Err(_) => "a design that this version cannot read".to_owned(),
     }
 }
 
@@ -253,6 +260,8 @@ mod tests {
         };
         assert_eq!(describe(&grid, 12), "full grid of NCCL_PROTO × NCCL_ALGO");
         assert_eq!(describe(&Design::Profiles, 3), "3 profiles");
+        let unknown = told(Some(serde_json::json!({"design": "new"})), 3);
+        assert!(unknown.contains("cannot read"), "{unknown}");
     }
 
     #[test]

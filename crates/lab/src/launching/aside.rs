@@ -94,7 +94,8 @@ pub(crate) async fn not_stopped(
     .await?;
     Ok(newest.and_then(|newest| {
         let failure = newest.failure?.0;
-        (failure.kind == FailureKind::NotStopped).then(|| (LaunchId(newest.id), failure.detail))
+        let stays = failure.kind == FailureKind::NotStopped;
+        stays.then_some((LaunchId(newest.id), failure.detail))
     }))
 }
 

@@ -12,13 +12,16 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{
     Launcher, give_back,
-    lease::{Heartbeat, LaunchLease},
+    lease::LaunchLease,
     log::Log,
     patience::{BackOff, Patience},
     row::{self, Change, Launch},
     trouble::{failure_of, is_outage, passes},
 };
-use crate::{Lab, LabError, launch_runs::cancel_runs_of, steps::Doing, worker::patience::persist};
+use crate::{
+    Lab, LabError, heartbeat::Heartbeat, launch_runs::cancel_runs_of, steps::Doing,
+    worker::patience::persist,
+};
 
 /// Why a step was left before its end.
 #[derive(Debug)]
@@ -75,7 +78,7 @@ impl Signals {
         tokio::select! {
             biased;
             halt = self.left() => Err(halt),
-            () = self.heartbeat.until(|beat| beat.stop_requested) => Err(Halt::End(Cause::Asked)),
+            () = self.heartbeat.until(|beat| beat.end_requested) => Err(Halt::End(Cause::Asked)),
             () = time_is_up => Err(Halt::End(Cause::GiveBack)),
             done = work => done,
         }

@@ -4,16 +4,10 @@
 
 use sqlx::{PgConnection, PgPool};
 use tokdyno_domain::{ids::LaunchId, live::LaunchEvent};
-use tokio::{
-    sync::{broadcast, watch},
-    task::JoinHandle,
-};
+use tokio::sync::broadcast;
 use uuid::Uuid;
 
-use crate::{
-    Lab, LabError,
-    worker::lease::{BEAT, LEASE},
-};
+use crate::{Lab, LabError, heartbeat::Reported, worker::lease::LEASE};
 
 /// Nobody's: a launch that waits for its first holder.
 pub(super) const NOBODY: Uuid = Uuid::nil();
@@ -109,84 +103,18 @@ pub(super) async fn hold(
     .ok_or(LabError::LeaseLost)
 }
 
-/// What the heartbeat has learnt.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Beat {
-    pub(super) stop_requested: bool,
-    pub(super) lost: bool,
-}
+impl Reported for LaunchLease {
+    type News = LaunchEvent;
 
-/// Reports for a lease until it is dropped.
-pub(super) struct Heartbeat {
-    task: JoinHandle<()>,
-    beat: watch::Receiver<Beat>,
-}
-
-impl Heartbeat {
-    /// Begins to report.
-    pub(super) fn start(lab: &Lab, lease: LaunchLease) -> Self {
-        let (sender, beat) = watch::channel(Beat::default());
-        let live = lab.hear_launches_inside();
-        let task = tokio::spawn(report(lab.0.pool.clone(), lease, live, sender));
-        Self { task, beat }
+    fn news(lab: &Lab) -> broadcast::Receiver<LaunchEvent> {
+        lab.hear_launches_inside()
     }
 
-    /// Waits until something holds of what was learnt.
-    pub(super) async fn until(&self, holds: impl FnMut(&Beat) -> bool) {
-        if self.beat.clone().wait_for(holds).await.is_err() {
-            // The reporting task has ended, which it does only when lost, and then
-            // says so first.
-            std::future::pending::<()>().await;
-        }
+    fn is_concerned(&self, news: &LaunchEvent) -> bool {
+        news.launch == self.launch && news.log_size.is_none()
     }
-}
 
-impl Drop for Heartbeat {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-async fn report(
-    pool: PgPool,
-    lease: LaunchLease,
-    mut live: broadcast::Receiver<LaunchEvent>,
-    sender: watch::Sender<Beat>,
-) {
-    let mut clock = tokio::time::interval(BEAT);
-    clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut deaf = false;
-    loop {
-        tokio::select! {
-            _ = clock.tick() => {}
-            // A request to stop is announced: no need to wait for the next beat.
-            heard = live.recv(), if !deaf => match heard {
-                Ok(event) if event.launch != lease.launch || event.log_size.is_some() => continue,
-                Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
-                Err(broadcast::error::RecvError::Closed) => deaf = true,
-            },
-        }
-        let beat = async {
-            let mut connection = pool.acquire().await?;
-            hold(&mut connection, &lease).await
-        };
-        // An outage is waited out: until somebody else takes over, nothing is lost.
-        match tokio::time::timeout(LEASE / 2, beat).await {
-            Ok(Ok(stop_requested)) => {
-                sender.send_if_modified(|beat| {
-                    let news = stop_requested && !beat.stop_requested;
-                    beat.stop_requested |= stop_requested;
-                    news
-                });
-            }
-            Ok(Err(LabError::LeaseLost)) => {
-                sender.send_modify(|beat| beat.lost = true);
-                // The sender stays until nobody asks any more.
-                sender.closed().await;
-                return;
-            }
-            Ok(Err(error)) => tracing::debug!(launch = %lease.launch, %error, "a heartbeat failed"),
-            Err(_) => tracing::debug!(launch = %lease.launch, "a heartbeat took too long"),
-        }
+    async fn move_on(&self, connection: &mut PgConnection) -> Result<bool, LabError> {
+        hold(connection, self).await
     }
 }

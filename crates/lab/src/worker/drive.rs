@@ -14,14 +14,14 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{
     Worker, ingest,
-    lease::{self, Claimed, Heartbeat, Lease},
+    lease::{self, Claimed, Lease},
     meter::{self, Meter},
     patience::{LAST_TRIES, persist},
     place::{self, Place},
     sampling::Sampling,
     spool::{self, SpoolFolder, Tail, TailError},
 };
-use crate::{LabError, clean, commands::emit_state, secrets::Sealed};
+use crate::{LabError, clean, commands::emit_state, heartbeat::Heartbeat, secrets::Sealed};
 
 /// How often the spool file is looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -146,7 +146,7 @@ impl Drive<'_> {
         };
         let probed = tokio::select! {
             probed = probed => probed?,
-            () = self.heartbeat.trouble() => {
+            () = self.heartbeat.until(|beat| beat.end_requested || beat.lost) => {
                 return if self.heartbeat.now().lost {
                     Err(LabError::LeaseLost)
                 } else {
@@ -275,7 +275,7 @@ impl Drive<'_> {
             if beat.lost {
                 return Err(LabError::LeaseLost);
             }
-            if beat.cancel_requested {
+            if beat.end_requested {
                 cancelled = true;
             }
             if *self.stop.borrow() && give_up.is_none() {

@@ -17,13 +17,10 @@ use tokdyno_domain::{
     views::run_host::ClientPlace,
     workload::Workload,
 };
-use tokio::{
-    sync::{broadcast, watch},
-    task::JoinHandle,
-};
+use tokio::sync::broadcast;
 use uuid::Uuid;
 
-use crate::{Lab, LabError, commands::emit_state};
+use crate::{Lab, LabError, commands::emit_state, heartbeat::Reported};
 
 /// How long a holder may be silent.
 pub(crate) const LEASE: Duration = Duration::from_secs(20);
@@ -276,91 +273,18 @@ pub(crate) async fn end(
     emit_state(connection, lease.run, state).await
 }
 
-/// What the heartbeat has learnt.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Beat {
-    pub(crate) cancel_requested: bool,
-    pub(crate) lost: bool,
-}
+impl Reported for Lease {
+    type News = LiveEvent;
 
-/// Reports for a lease until it is dropped.
-pub(crate) struct Heartbeat {
-    task: JoinHandle<()>,
-    beat: watch::Receiver<Beat>,
-}
-
-impl Heartbeat {
-    /// Begins to report.
-    pub(crate) fn start(lab: &Lab, lease: Lease) -> Self {
-        let (sender, beat) = watch::channel(Beat::default());
-        let task = tokio::spawn(report(lab.0.pool.clone(), lease, lab.hear(), sender));
-        Self { task, beat }
+    fn news(lab: &Lab) -> broadcast::Receiver<LiveEvent> {
+        lab.hear()
     }
 
-    /// What was learnt last.
-    pub(crate) fn now(&self) -> Beat {
-        *self.beat.borrow()
+    fn is_concerned(&self, news: &LiveEvent) -> bool {
+        news.run == self.run && matches!(news.kind, LiveKind::State { .. })
     }
 
-    /// Waits until the run is cancelled or lost.
-    pub(crate) async fn trouble(&self) {
-        let mut beat = self.beat.clone();
-        if beat
-            .wait_for(|beat| beat.cancel_requested || beat.lost)
-            .await
-            .is_err()
-        {
-            // The reporting task has ended, which it does only when lost.
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
-impl Drop for Heartbeat {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-async fn report(
-    pool: PgPool,
-    lease: Lease,
-    mut live: broadcast::Receiver<LiveEvent>,
-    sender: watch::Sender<Beat>,
-) {
-    let mut clock = tokio::time::interval(BEAT);
-    clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut deaf = false;
-    loop {
-        tokio::select! {
-            _ = clock.tick() => {}
-            // A cancellation is announced: no need to wait for the next beat.
-            heard = live.recv(), if !deaf => match heard {
-                Ok(event) if event.run != lease.run
-                    || !matches!(event.kind, LiveKind::State { .. }) => continue,
-                Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
-                Err(broadcast::error::RecvError::Closed) => deaf = true,
-            },
-        }
-        let beat = async {
-            let mut connection = pool.acquire().await?;
-            hold(&mut connection, &lease).await
-        };
-        // An outage is waited out: until the lease lapses, nothing is lost.
-        match tokio::time::timeout(LEASE / 2, beat).await {
-            Ok(Ok(held)) => {
-                sender.send_if_modified(|beat| {
-                    let news = held.cancel_requested && !beat.cancel_requested;
-                    beat.cancel_requested |= held.cancel_requested;
-                    news
-                });
-            }
-            Ok(Err(LabError::LeaseLost)) => {
-                sender.send_modify(|beat| beat.lost = true);
-                return;
-            }
-            Ok(Err(error)) => tracing::debug!(run = %lease.run, %error, "a heartbeat failed"),
-            Err(_) => tracing::debug!(run = %lease.run, "a heartbeat took too long"),
-        }
+    async fn move_on(&self, connection: &mut PgConnection) -> Result<bool, LabError> {
+        Ok(hold(connection, self).await?.cancel_requested)
     }
 }

@@ -13,12 +13,12 @@ use super::{
     Worker,
     drive::{Ending, bounded, next_batch},
     ingest,
-    lease::{self, Heartbeat, Lease, TakenOver},
+    lease::{self, Lease, TakenOver},
     meter,
     patience::persist,
     spool::{SpoolFolder, SpoolName, Tail},
 };
-use crate::LabError;
+use crate::{LabError, heartbeat::Heartbeat};
 
 /// How long an orphaned meter may take to notice that it is one.
 const ORPHAN: Duration = Duration::from_secs(10);

@@ -185,3 +185,59 @@ async fn a_launch_that_somebody_stops_pauses_the_experiment(pool: PgPool) {
     assert_eq!(count(&view, TrialState::Planned), 4);
     worker.shutdown().await;
 }
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn what_a_declared_look_settles_is_not_run_any_more(pool: PgPool) {
+    let bench = bench(&pool).await;
+    let base = profile(&bench, &quick()).await;
+    let mut asked = form(&bench, base);
+    // Ten times as slow: no spread of launches hides that.
+    asked.design = with("--sim-step-ms", "50");
+    asked.workload.output_tokens = 8;
+    asked.launches_per_cell = 4;
+    asked.looks = vec![3];
+    let experiment = queue(&bench, &asked).await;
+    let worker = bench.work();
+    let view = reach(&bench, experiment, ExperimentState::Finished).await;
+    assert_eq!(count(&view, TrialState::Done), 6);
+    for trial in trials(&view).iter().filter(|trial| trial.block == 3) {
+        assert_eq!(trial.state, TrialState::Settled);
+        assert!(
+            trial.reason.contains("settled at a look"),
+            "{}",
+            trial.reason
+        );
+        assert_eq!(trial.launch, None);
+    }
+    worker.shutdown().await;
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn production_that_comes_back_before_a_waiting_launch_is_put_aside_again(pool: PgPool) {
+    let bench = bench(&pool).await;
+    let production = Production::start(&bench).await;
+    let worker = bench.work();
+    let adopted = production.adopt(&bench).await;
+    bench.reach(adopted, LaunchState::Ready).await;
+    let base = profile(&bench, &quick()).await;
+    worker.shutdown().await;
+    // Another launch is before the experiment's in the queue.
+    let other = bench.launch(&quick()).await;
+    let mut asked = form(&bench, base);
+    asked.launches_per_cell = 1;
+    asked.restore = Some(adopted);
+    let experiment = queue(&bench, &asked).await;
+    let worker = bench.work();
+    bench.reach(other, LaunchState::Ready).await;
+    wait(&bench, experiment, "its launch waits", |view| {
+        view.summary.reason.contains(&format!("launch {other}"))
+    })
+    .await;
+    bench.lab.restore_launch(ME, adopted).await.expect("queued");
+    bench.lab.stop_launch(ME, other).await.expect("asked");
+    let view = reach(&bench, experiment, ExperimentState::Finished).await;
+    assert_eq!(count(&view, TrialState::Done), 2);
+    assert_eq!(restorings(&bench).await, 2, "by hand, and at the end");
+    wait_until("production is back", async || production.answers().await).await;
+    worker.shutdown().await;
+}

@@ -163,3 +163,26 @@ async fn whoever_lost_the_lease_writes_nothing_and_one_runs_at_a_time(pool: PgPo
     let held = lease::hold(&mut connection, &taken[0]).await;
     assert_eq!(held.expect("held"), ExperimentState::Running);
 }
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn one_that_cannot_be_read_leaves_the_host_to_the_next(pool: PgPool) {
+    let bench = bench(&pool).await;
+    let base = profile(&bench, &quick()).await;
+    let mut asked = form(&bench, base);
+    asked.launches_per_cell = 1;
+    let broken = queue(&bench, &asked).await;
+    let next = queue(&bench, &asked).await;
+    sqlx::query("UPDATE experiments SET spec = '{}' WHERE id = $1")
+        .bind(broken)
+        .execute(&pool)
+        .await
+        .expect("stored");
+    let worker = bench.work();
+    reach(&bench, next, ExperimentState::Finished).await;
+    let list = bench.lab.experiments(ME).await.expect("a list");
+    let told = list.experiments.iter().find(|one| one.id == broken);
+    let told = told.expect("it is listed");
+    assert_eq!(told.state, ExperimentState::Failed);
+    assert!(told.reason.contains("cannot be read"), "{}", told.reason);
+    worker.shutdown().await;
+}
