@@ -119,6 +119,17 @@ test.describe("while the server is away", () => {
     await expect(board.getByText("running", { exact: true })).toBeVisible({ timeout: 60_000 });
     await expect(board.getByText("done", { exact: true }).first()).toBeVisible({ timeout: 120_000 });
 
+    // A pause gives the host back; the launch under way is made again afterwards.
+    await page.getByRole("button", { name: "Pause" }).click();
+    await expect(page.getByText("paused", { exact: true }).first()).toBeVisible({ timeout: 60_000 });
+    expect((await read("/api/v1/launches")).alive).toEqual([]);
+    await page.getByRole("button", { name: "Resume" }).click();
+    await expect(board.getByText("running", { exact: true })).toBeVisible({ timeout: 60_000 });
+    // Who changes their mind has ended nothing.
+    await page.getByRole("button", { name: "Cancel experiment" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel", exact: true }).click();
+    await expect(page.getByRole("dialog")).toBeHidden();
+
     // In the middle of it, without a chance to say good-bye.
     await expect.poll(done, { timeout: ALL_MS / 2 }).toBeGreaterThanOrEqual(4);
     const before = (await experiment()).cells.flatMap((cell) => cell.trials);

@@ -26,6 +26,10 @@ pub(super) fn Actions(data: ExperimentData) -> impl IntoView {
     let may_operate = data.part(|view| view.may_operate);
     let state = data.state();
     let over = Memo::new(move |_| state.get().is_over());
+    let another = data.summary(|summary| {
+        let (base, host) = (summary.base.0, summary.host.0);
+        format!("/experiments/new?base={base}&host={host}")
+    });
     let error = RwSignal::new(None::<AppError>);
     let busy = RwSignal::new(false);
     let wish = Callback::new(move |wish: Wish| {
@@ -73,7 +77,7 @@ pub(super) fn Actions(data: ExperimentData) -> impl IntoView {
                             press=Callback::new(move |()| browser::open_dialog(DIALOG))/>
                     </Show>
                     <Show when=move || over.get()>
-                        <a class="button" href="/experiments/new">
+                        <a class="button" href=move || another.get()>
                             "Plan another"
                         </a>
                     </Show>
