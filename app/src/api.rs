@@ -12,6 +12,7 @@ pub mod board;
 pub mod compare;
 #[cfg(feature = "ssr")]
 mod context;
+pub mod experiments;
 pub mod failures;
 pub mod founding;
 pub mod hosts;
@@ -26,6 +27,11 @@ pub mod servers;
 pub use audit::{Audit, audit};
 pub use board::{Board, board};
 pub use compare::{Compare, Frozen, Share, compare, frozen, share};
+pub use experiments::{
+    CancelExperiment, Experiment, Experiments, PauseExperiment, PreviewExperiment, QueueExperiment,
+    ResumeExperiment, cancel_experiment, experiment, experiments, pause_experiment,
+    preview_experiment, queue_experiment, resume_experiment,
+};
 pub use failures::{FailureGroup, Failures, failures};
 pub use founding::{LoadFounding, load_founding};
 pub use hosts::{

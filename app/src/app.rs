@@ -16,8 +16,8 @@ use crate::{
     },
     pages::{
         lazy::{
-            Audit, Board, Compare, Frozen, Host, Hosts, NewLaunch, NewProfile, NewRun, Profile,
-            Profiles, Run, Runs, Server, Servers, SignIn,
+            Audit, Board, Compare, Experiment, Experiments, Frozen, Host, Hosts, NewExperiment,
+            NewLaunch, NewProfile, NewRun, Profile, Profiles, Run, Runs, Server, Servers, SignIn,
         },
         not_found::NotFoundPage,
     },
@@ -64,6 +64,9 @@ pub fn App() -> impl IntoView {
                     <Route path=path!("/profiles/:name") view={Lazy::<Profile>::new()} ssr=SsrMode::Async/>
                     <Route path=path!("/hosts") view={Lazy::<Hosts>::new()} ssr=SsrMode::Async/>
                     <Route path=path!("/hosts/:id") view={Lazy::<Host>::new()} ssr=SsrMode::Async/>
+                    <Route path=path!("/experiments") view={Lazy::<Experiments>::new()} ssr=SsrMode::Async/>
+                    <Route path=path!("/experiments/new") view={Lazy::<NewExperiment>::new()} ssr=SsrMode::Async/>
+                    <Route path=path!("/experiments/:id") view={Lazy::<Experiment>::new()} ssr=SsrMode::Async/>
                     <Route path=path!("/audit") view={Lazy::<Audit>::new()} ssr=SsrMode::Async/>
                     <Route path=path!("/sign-in") view={Lazy::<SignIn>::new()} ssr=SsrMode::Async/>
                     <Route path=path!("/runs") view={Lazy::<Runs>::new()} ssr=SsrMode::Async/>

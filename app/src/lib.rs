@@ -19,6 +19,7 @@ pub mod pages;
 #[cfg(feature = "hydrate")]
 pub mod plot;
 pub mod query;
+pub mod refresh;
 #[cfg(feature = "ssr")]
 pub mod shell;
 

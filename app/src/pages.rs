@@ -3,10 +3,13 @@
 pub mod audit;
 pub mod board;
 pub mod compare;
+pub mod experiment;
+pub mod experiments;
 pub mod frozen;
 pub mod host;
 pub mod hosts;
 pub mod lazy;
+pub mod new_experiment;
 pub mod new_launch;
 pub mod new_profile;
 pub mod new_run;

@@ -52,7 +52,14 @@ export async function start(args, env, ready) {
       child.on("exit", done);
       child.kill("SIGTERM");
     });
-  return { matched, stop, pid: child.pid, output: () => output };
+  // As a machine that fails does it: no chance to put anything in order.
+  const kill = () =>
+    new Promise((done) => {
+      if (child.exitCode !== null || child.signalCode !== null) return done();
+      child.on("exit", done);
+      child.kill("SIGKILL");
+    });
+  return { matched, stop, kill, pid: child.pid, output: () => output };
 }
 
 /** The program with a private database. */
@@ -71,6 +78,7 @@ export async function startTokdyno({ args = [], env = {}, dataDir = freshDataDir
     url: program.matched[1],
     dataDir,
     output: program.output,
+    kill: program.kill,
     stop: async () => {
       await program.stop();
       rmSync(dataDir, { recursive: true, force: true });

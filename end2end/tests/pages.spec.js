@@ -63,13 +63,16 @@ const pages = () => ({
   profile: "/profiles/sglang-nccl-cd4",
   hosts: "/hosts",
   host: "/hosts/1",
+  experiments: "/experiments",
+  "new experiment": "/experiments/new?design=full_grid&NCCL_PROTO=&NCCL_ALGO=",
+  ablation: "/experiments/new?to=sglang-nccl-cd4",
   audit: "/audit",
   "sign-in": "/sign-in",
 });
 const NAMES = [
   ...["board", "runs", "run", "new measurement", "compare", "comparison", "frozen"],
   ...["servers", "new launch", "launch", "profiles", "new profile", "profile from nothing"],
-  ...["profile", "hosts", "host", "audit", "sign-in"],
+  ...["profile", "hosts", "host", "experiments", "new experiment", "ablation", "audit", "sign-in"],
 ];
 
 for (const scheme of ["light", "dark"]) {

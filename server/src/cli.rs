@@ -8,7 +8,10 @@ use url::Url;
 
 use crate::{
     bench::BenchArguments,
-    client::{HostsArguments, LaunchArguments, MeasureArguments, ProfilesArguments, StopArguments},
+    client::{
+        ExperimentsArguments, HostsArguments, LaunchArguments, MeasureArguments, ProfilesArguments,
+        StopArguments,
+    },
 };
 
 /// Measures LLM serving engines, keeps every figure, and shares comparisons.
@@ -31,6 +34,9 @@ pub(crate) enum Command {
     Hosts(HostsArguments),
     /// Profiles of a running server: list, show, paste, add built-in ones.
     Profiles(ProfilesArguments),
+    /// Experiments of a running server: list, show.
+    #[command(visible_alias = "experiment")]
+    Experiments(ExperimentsArguments),
     /// Launch a profile on a host.
     Launch(Box<LaunchArguments>),
     /// Stop a launch.

@@ -4,6 +4,7 @@
 mod arguments;
 mod connection;
 mod error;
+mod experiments;
 mod follow;
 mod moment;
 mod names;
@@ -12,11 +13,13 @@ mod samples;
 mod show;
 
 pub(crate) use arguments::{
-    AddBuiltinArguments, HostsArguments, HostsCommand, LaunchArguments, MeasureArguments,
-    ProfilesArguments, ProfilesCommand, ServerArguments, StopArguments,
+    AddBuiltinArguments, ExperimentsArguments, ExperimentsCommand, HostsArguments, HostsCommand,
+    LaunchArguments, MeasureArguments, ProfilesArguments, ProfilesCommand, ServerArguments,
+    StopArguments,
 };
 pub(crate) use connection::Connection;
 pub(crate) use error::ClientError;
+pub(crate) use experiments::{experiment, experiments};
 pub(crate) use follow::{Ending, follow_launch, follow_run, follow_stop};
 pub(crate) use names::living_launch;
 pub(crate) use show::{builtins, card, hosts, json, profiles, servers};

@@ -42,6 +42,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Some(Command::Import(arguments)) => return Ok(commands::import::run(&arguments)?),
         Some(Command::Hosts(arguments)) => commands::client::hosts(arguments)?,
         Some(Command::Profiles(arguments)) => commands::client::profiles(arguments)?,
+        Some(Command::Experiments(arguments)) => commands::client::experiments(arguments)?,
         Some(Command::Launch(arguments)) => commands::client::launch(&arguments)?,
         Some(Command::Stop(arguments)) => commands::client::stop(&arguments)?,
         Some(Command::Measure(arguments)) => commands::client::measure(&arguments)?,

@@ -29,6 +29,7 @@ pub fn Header(
                     "Runs"
                 </A>
                 <A href="/compare">"Compare"</A>
+                <A href="/experiments">"Experiments"</A>
             </nav>
             <A href="/runs/new" attr:class="button button-primary new-run">
                 <Icon glyph=Glyph::Plus/>

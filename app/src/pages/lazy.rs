@@ -63,7 +63,7 @@ macro_rules! lazy_page {
 
 // Pages that people go to from one another share a part. What several parts need
 // goes to further files, up to one for each combination of parts: keep parts few.
-// Hosts, profiles and servers therefore share one, although each is large.
+// Hosts, profiles, servers and experiments therefore share one, although each is large.
 lazy_page!("`/`", Board, board, crate::pages::board::BoardPage, board);
 lazy_page!("`/runs`", Runs, runs, crate::pages::runs::RunsPage, runs);
 lazy_page!(
@@ -145,6 +145,27 @@ lazy_page!(
     operate
 );
 lazy_page!(
+    "`/experiments`",
+    Experiments,
+    experiments,
+    crate::pages::experiments::ExperimentsPage,
+    operate
+);
+lazy_page!(
+    "`/experiments/new`",
+    NewExperiment,
+    new_experiment,
+    crate::pages::new_experiment::NewExperimentPage,
+    operate
+);
+lazy_page!(
+    "`/experiments/:id`",
+    Experiment,
+    experiment,
+    crate::pages::experiment::ExperimentPage,
+    operate
+);
+lazy_page!(
     "`/audit`",
     Audit,
     audit,
@@ -181,6 +202,9 @@ pub async fn preload(path: &str) -> Result<(), NoCode> {
         ["profiles", _] => profile::code().await.map_err(|_| NoCode),
         ["hosts"] => hosts::code().await.map_err(|_| NoCode),
         ["hosts", _] => host::code().await.map_err(|_| NoCode),
+        ["experiments"] => experiments::code().await.map_err(|_| NoCode),
+        ["experiments", "new"] => new_experiment::code().await.map_err(|_| NoCode),
+        ["experiments", _] => experiment::code().await.map_err(|_| NoCode),
         ["audit"] => audit::code().await.map_err(|_| NoCode),
         ["sign-in"] => sign_in::code().await.map_err(|_| NoCode),
         _ => Ok(()),

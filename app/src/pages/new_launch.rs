@@ -20,8 +20,12 @@ use tokdyno_domain::views::{
 };
 
 use self::{
-    fields::{After, GiveBack, Hosts, Profiles, Proof},
+    fields::{After, Proof},
     form::LaunchFields,
+};
+pub(super) use self::{
+    fields::{GiveBack, HostChoice, ProfileChoice, RestoreChoice},
+    form::{chosen_host, chosen_restore, first_profile, give_back_at, named_profile},
 };
 use super::{
     new_run::{Form as WorkloadForm, WorkloadFields, Wrong, focus},
@@ -37,15 +41,7 @@ use crate::{
 /// The page.
 #[component]
 pub fn NewLaunchPage() -> impl IntoView {
-    let choices = Resource::new_blocking(
-        || (),
-        |()| async {
-            let profiles = api::profiles().await?;
-            // Without the list, nothing can be named to be restored.
-            let servers = api::servers().await?;
-            Ok::<_, AppError>((profiles, servers))
-        },
-    );
+    let choices = Resource::new_blocking(|| (), |()| choices());
     view! {
         <Title text="Launch"/>
         <Transition fallback=|| view! { <Skeleton lines=10/> }>
@@ -67,46 +63,63 @@ pub fn NewLaunchPage() -> impl IntoView {
     }
 }
 
+/// What can be launched where, and what can be put aside for it.
+pub(super) async fn choices() -> Result<(ProfileList, ServerList), AppError> {
+    let profiles = api::profiles().await?;
+    // Without the list, nothing can be named to be restored.
+    let servers = api::servers().await?;
+    Ok((profiles, servers))
+}
+
 /// The form, or what is missing for it.
 #[component]
 fn Choices(profiles: ProfileList, servers: ServerList) -> impl IntoView {
-    if !profiles.may_operate {
+    if let Some(missing) = missing(&profiles, "Launching") {
         return view! {
             <h1>"Launch"</h1>
-            <OperatorNote what="Launching"/>
-        }
-        .into_any();
-    }
-    let nothing = profiles.profiles.iter().all(|profile| profile.archived);
-    if nothing {
-        return view! {
-            <h1>"Launch"</h1>
-            <EmptyState title="There is no profile to launch">
-                <p>"A profile is a named way to start an engine. Add a built-in one, or paste the command that you start your server with."</p>
-                <p>
-                    <a class="button button-primary" href="/profiles">
-                        "To the profiles"
-                    </a>
-                </p>
-            </EmptyState>
-        }
-        .into_any();
-    }
-    if profiles.hosts.is_empty() {
-        return view! {
-            <h1>"Launch"</h1>
-            <EmptyState title="There is no host to launch on">
-                <p>"Add the machine that Tokdyno runs on, or one that SSH reaches."</p>
-                <p>
-                    <a class="button button-primary" href="/hosts">
-                        "Add a host"
-                    </a>
-                </p>
-            </EmptyState>
+            {missing}
         }
         .into_any();
     }
     view! { <LaunchPanel profiles=profiles servers=servers/> }.into_any()
+}
+
+/// What there must be before anything can be launched, if it is not there.
+pub(super) fn missing(profiles: &ProfileList, what: &'static str) -> Option<AnyView> {
+    if !profiles.may_operate {
+        return Some(view! { <OperatorNote what=what/> }.into_any());
+    }
+    if profiles.profiles.iter().all(|profile| profile.archived) {
+        return Some(
+            view! {
+                <EmptyState title="There is no profile to launch">
+                    <p>"A profile is a named way to start an engine. Add a built-in one, or paste the command that you start your server with."</p>
+                    <p>
+                        <a class="button button-primary" href="/profiles">
+                            "To the profiles"
+                        </a>
+                    </p>
+                </EmptyState>
+            }
+            .into_any(),
+        );
+    }
+    if profiles.hosts.is_empty() {
+        return Some(
+            view! {
+                <EmptyState title="There is no host to launch on">
+                    <p>"Add the machine that Tokdyno runs on, or one that SSH reaches."</p>
+                    <p>
+                        <a class="button button-primary" href="/hosts">
+                            "Add a host"
+                        </a>
+                    </p>
+                </EmptyState>
+            }
+            .into_any(),
+        );
+    }
+    None
 }
 
 #[component]
@@ -183,8 +196,14 @@ fn LaunchPanel(profiles: ProfileList, servers: ServerList) -> impl IntoView {
                 <div class="stack">
                     <fieldset class="panel">
                         <legend>"What and where"</legend>
-                        <Profiles fields profiles=profiles.profiles/>
-                        <Hosts fields hosts=profiles.hosts/>
+                        <ProfileChoice
+                            id="launch-profile"
+                            name="profile"
+                            label="Profile"
+                            chosen=fields.profile
+                            profiles=profiles.profiles
+                        />
+                        <HostChoice id="launch-host" chosen=fields.host hosts=profiles.hosts/>
                         <p class="choice">
                             <input
                                 id="launch-measure"
@@ -201,8 +220,20 @@ fn LaunchPanel(profiles: ProfileList, servers: ServerList) -> impl IntoView {
                     </fieldset>
                     <fieldset class="panel">
                         <legend>"Before and after"</legend>
-                        <After fields servers=servers/>
-                        <GiveBack fields ready=ready.into()/>
+                        <RestoreChoice
+                            id="launch-restore"
+                            chosen=fields.restore
+                            host=fields.host
+                            servers=servers
+                            help="It is stopped its own way to make room, and started again when this launch is over, however it ends."
+                        />
+                        <After fields/>
+                        <GiveBack
+                            id="launch-back"
+                            chosen=fields.give_back
+                            ready=ready.into()
+                            help="Whatever runs then is ended in time, and what is to be restored is started again."
+                        />
                     </fieldset>
                 </div>
                 <div class="stack">

@@ -34,8 +34,10 @@ use self::{
     probe::{Check, Probe},
 };
 pub(super) use self::{
-    field::{Field, Wrong},
+    field::{Field, Wrong, decimal, field_of, number, required},
     form::Form,
+    input::{Fold, Kind, choice, field as input},
+    note::{Note, invalid, note_id},
     workload::WorkloadFields,
 };
 use crate::{AppError, api, browser, components::feedback::ErrorNote};

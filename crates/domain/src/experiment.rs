@@ -18,6 +18,7 @@ mod factor;
 mod figures;
 mod flags;
 mod order;
+mod plain;
 mod resume;
 #[cfg(test)]
 mod samples;
@@ -37,6 +38,7 @@ pub use self::{
     figures::{FigureKey, TrialFigures},
     flags::{Flags, PlainFlags, Takes},
     order::{Trial, order},
+    plain::{AS_IT_IS, WITH, WITHOUT, plain_factor, plain_levels},
     resume::{MOST_FAILURES, Measured, TrialStatus, given_up, next_trial, skip_measured},
     settle::{Decision, EarlyStop, Look, due_look, settled},
     spec::{ExperimentSpec, MOST_LAUNCHES_PER_CELL, MOST_TRIALS, Plan},

@@ -129,6 +129,26 @@ pub(crate) struct AddBuiltinArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ExperimentsArguments {
+    #[command(subcommand)]
+    pub(crate) command: Option<ExperimentsCommand>,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArguments,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ExperimentsCommand {
+    /// List the newest experiments and how far each is.
+    List,
+    /// Show what an experiment found, and the runs of each configuration.
+    Show {
+        /// Its number.
+        experiment: String,
+    },
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct LaunchArguments {
     /// Name or number of the profile; its newest revision is launched.
     pub(crate) profile: String,

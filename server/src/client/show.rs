@@ -177,7 +177,7 @@ pub(crate) fn servers(launches: &[LaunchSummary]) -> String {
 }
 
 /// Columns as wide as their widest cell; the last is as long as it likes.
-fn table(headings: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+pub(super) fn table(headings: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut all = vec![
         headings
             .iter()

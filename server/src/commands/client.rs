@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use tokdyno_domain::{
     ids::{LaunchId, RunId},
     views::{
+        experiments::{ExperimentList, ExperimentView},
         hosts::{HostCheck, HostSummary},
         profiles::{Draft, ProfileList, ProfileView},
         servers::LaunchView,
@@ -20,10 +21,11 @@ use tokdyno_domain::{
 };
 
 use crate::client::{
-    AddBuiltinArguments, ClientError, Connection, Ending, HostsArguments, HostsCommand,
-    LaunchArguments, MeasureArguments, ProfilesArguments, ProfilesCommand, ServerArguments,
-    StopArguments, builtins, card, follow_launch, follow_run, follow_stop, json as print_json,
-    living_launch, profiles as profile_table, servers as server_table,
+    AddBuiltinArguments, ClientError, Connection, Ending, ExperimentsArguments, ExperimentsCommand,
+    HostsArguments, HostsCommand, LaunchArguments, MeasureArguments, ProfilesArguments,
+    ProfilesCommand, ServerArguments, StopArguments, builtins, card, follow_launch, follow_run,
+    follow_stop, json as print_json, living_launch, profiles as profile_table,
+    servers as server_table,
 };
 
 /// Most bytes of a pasted command.
@@ -86,6 +88,28 @@ pub(crate) fn hosts(arguments: HostsArguments) -> Result<(), ClientError> {
                     Err(ClientError::Failed(reason))
                 }
             }
+        }
+    })
+}
+
+/// `tokdyno experiments`.
+///
+/// # Errors
+/// [`ClientError`] with its remedy.
+pub(crate) fn experiments(arguments: ExperimentsArguments) -> Result<(), ClientError> {
+    let command = arguments.command.unwrap_or(ExperimentsCommand::List);
+    ask(&arguments.server, async |asked| match command {
+        ExperimentsCommand::List => {
+            let answer = asked.connection.get(&["experiments"]).await?;
+            asked.show(answer, |list: ExperimentList| {
+                crate::client::experiments(&list.experiments)
+            })
+        }
+        ExperimentsCommand::Show { experiment } => {
+            let answer = asked.connection.get(&["experiments", &experiment]).await?;
+            asked.show(answer, |view: ExperimentView| {
+                crate::client::experiment(&view)
+            })
         }
     })
 }

@@ -25,6 +25,7 @@ pub(crate) fn limit(path: &str) -> usize {
     } else if path.starts_with("/api/fn/")
         || path == "/api/v1/runs"
         || path.starts_with("/api/v1/launches")
+        || path.starts_with("/api/v1/experiments")
     {
         FORM
     } else if path.starts_with("/api/v1/profiles") || path.starts_with("/api/v1/hosts") {

@@ -2,6 +2,7 @@
 
 mod audit;
 mod body;
+mod experiments;
 mod forms;
 mod hosts;
 mod launches;
@@ -44,6 +45,15 @@ pub(super) fn routes() -> Router<Site> {
         .route("/api/v1/launches/{id}/measure", post(launches::measure))
         .route("/api/v1/launches/{id}/restore", post(launches::restore))
         .route("/api/v1/launches/{id}/log", get(launches::log))
+        .route(
+            "/api/v1/experiments",
+            get(experiments::list).post(experiments::plan),
+        )
+        .route("/api/v1/experiments/preview", post(experiments::preview))
+        .route("/api/v1/experiments/{id}", get(experiments::one))
+        .route("/api/v1/experiments/{id}/pause", post(experiments::pause))
+        .route("/api/v1/experiments/{id}/resume", post(experiments::resume))
+        .route("/api/v1/experiments/{id}/cancel", post(experiments::cancel))
         .route("/api/v1/audit", get(audit::list))
 }
 

@@ -90,6 +90,16 @@ async fn answer(
             let name = format!("tokdyno-run-{run}-{chart}");
             drawn(view.charts.iter(), &chart, format, &name, query)
         }
+        Export::ExperimentChart {
+            experiment,
+            chart,
+            format,
+        } => {
+            let view = lab.experiment(actor, experiment).await?;
+            let charts = view.results.iter().flat_map(|results| &results.charts);
+            let name = format!("tokdyno-experiment-{experiment}-{chart}");
+            drawn(charts, &chart, format, &name, query)
+        }
         Export::CompareChart { chart, format } => {
             let view = lab.compare(actor, &query::compare(query)?).await?;
             let name = format!("tokdyno-compare-{chart}");

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use tokdyno_domain::{
-    ids::HostId,
+    ids::{HostId, LaunchId, ProfileId},
     launch::{LaunchOrigin, LaunchState},
     views::{
         profiles::ProfileCard,
@@ -14,18 +14,34 @@ use super::form::LaunchFields;
 
 /// Which profile.
 #[component]
-pub(super) fn Profiles(fields: LaunchFields, profiles: Vec<ProfileCard>) -> impl IntoView {
-    let first = fields.profile.get_untracked();
+pub(in crate::pages) fn ProfileChoice(
+    /// Element id.
+    id: &'static str,
+    /// Name of the field, where the form may be sent as it is.
+    #[prop(optional)]
+    name: Option<&'static str>,
+    /// What it is called.
+    label: &'static str,
+    chosen: RwSignal<Option<ProfileId>>,
+    profiles: Vec<ProfileCard>,
+) -> impl IntoView {
+    let first = chosen.get_untracked();
+    let nothing = first.is_none().then(|| {
+        view! {
+            <option value="" selected=true>
+                "choose one"
+            </option>
+        }
+    });
     view! {
         <p class="field">
-            <label for="launch-profile">"Profile"</label>
+            <label for=id>{label}</label>
             <select
-                id="launch-profile"
-                name="profile"
-                on:change=move |event| {
-                    fields.profile.set(event_target_value(&event).parse().ok());
-                }
+                id=id
+                name=name
+                on:change=move |event| chosen.set(event_target_value(&event).parse().ok())
             >
+                {nothing}
                 {profiles
                     .into_iter()
                     .filter(|card| !card.archived || Some(card.id) == first)
@@ -44,17 +60,20 @@ pub(super) fn Profiles(fields: LaunchFields, profiles: Vec<ProfileCard>) -> impl
 
 /// On which host.
 #[component]
-pub(super) fn Hosts(fields: LaunchFields, hosts: Vec<(HostId, String, String)>) -> impl IntoView {
-    let first = fields.host.get_untracked();
+pub(in crate::pages) fn HostChoice(
+    /// Element id.
+    id: &'static str,
+    chosen: RwSignal<Option<HostId>>,
+    hosts: Vec<(HostId, String, String)>,
+) -> impl IntoView {
+    let first = chosen.get_untracked();
     view! {
         <p class="field">
-            <label for="launch-host">"Host"</label>
+            <label for=id>"Host"</label>
             <select
-                id="launch-host"
+                id=id
                 name="host"
-                on:change=move |event| {
-                    fields.host.set(event_target_value(&event).parse().ok());
-                }
+                on:change=move |event| chosen.set(event_target_value(&event).parse().ok())
             >
                 {hosts
                     .into_iter()
@@ -99,9 +118,18 @@ pub(super) fn Proof(fields: LaunchFields) -> impl IntoView {
     }
 }
 
-/// What is stopped before, and what becomes of it afterwards.
+/// The adopted server that makes room before, and is brought back afterwards.
 #[component]
-pub(super) fn After(fields: LaunchFields, servers: ServerList) -> impl IntoView {
+pub(in crate::pages) fn RestoreChoice(
+    /// Element id.
+    id: &'static str,
+    chosen: RwSignal<Option<LaunchId>>,
+    /// Only what runs there can make room there.
+    host: RwSignal<Option<HostId>>,
+    servers: ServerList,
+    /// What becomes of it.
+    help: &'static str,
+) -> impl IntoView {
     let adopted: Vec<LaunchSummary> = servers
         .alive
         .into_iter()
@@ -110,9 +138,8 @@ pub(super) fn After(fields: LaunchFields, servers: ServerList) -> impl IntoView 
         })
         .collect();
     let adopted = StoredValue::new(adopted);
-    // Only what runs on the chosen host can make room there.
     let here = Memo::new(move |_| {
-        let host = fields.host.get();
+        let host = host.get();
         adopted.with_value(|all| {
             all.iter()
                 .filter(|launch| Some(launch.host.0) == host)
@@ -121,15 +148,60 @@ pub(super) fn After(fields: LaunchFields, servers: ServerList) -> impl IntoView 
         })
     });
     Effect::new(move |_| {
-        let gone = fields
-            .restore
+        let gone = chosen
             .get_untracked()
             .is_some_and(|wanted| here.with(|here| here.iter().all(|launch| launch.id != wanted)));
         here.track();
         if gone {
-            fields.restore.set(None);
+            chosen.set(None);
         }
     });
+    let help_id = format!("{id}-help");
+    view! {
+        <p class="field">
+            <label for=id>"Stop before, and restore afterwards"</label>
+            <select
+                id=id
+                name="restore"
+                aria-describedby=help_id.clone()
+                on:change=move |event| chosen.set(event_target_value(&event).parse().ok())
+            >
+                <option value="" selected=move || chosen.get().is_none()>
+                    "nothing"
+                </option>
+                {move || {
+                    here.get()
+                        .into_iter()
+                        .map(|launch| {
+                            let id = launch.id;
+                            view! {
+                                <option
+                                    value=id.to_string()
+                                    selected=move || chosen.get() == Some(id)
+                                >
+                                    {format!("{} · launch {id}", launch.profile.1)}
+                                </option>
+                            }
+                        })
+                        .collect_view()
+                }}
+            </select>
+            <span id=help_id class="field-help">
+                {move || {
+                    if here.with(Vec::is_empty) {
+                        "Servers that were adopted on this host can be named here; there is none. Adopt one on the host's page."
+                    } else {
+                        help
+                    }
+                }}
+            </span>
+        </p>
+    }
+}
+
+/// What becomes of it afterwards.
+#[component]
+pub(super) fn After(fields: LaunchFields) -> impl IntoView {
     let choice = move |value: bool, id: &'static str, label: Signal<&'static str>| {
         view! {
             <p class="choice">
@@ -148,46 +220,6 @@ pub(super) fn After(fields: LaunchFields, servers: ServerList) -> impl IntoView 
     };
     let measure = fields.measure;
     view! {
-        <p class="field">
-            <label for="launch-restore">"Stop before, and restore afterwards"</label>
-            <select
-                id="launch-restore"
-                name="restore"
-                aria-describedby="launch-restore-help"
-                on:change=move |event| {
-                    fields.restore.set(event_target_value(&event).parse().ok());
-                }
-            >
-                <option value="" selected=move || fields.restore.get().is_none()>
-                    "nothing"
-                </option>
-                {move || {
-                    here.get()
-                        .into_iter()
-                        .map(|launch| {
-                            let id = launch.id;
-                            view! {
-                                <option
-                                    value=id.to_string()
-                                    selected=move || fields.restore.get() == Some(id)
-                                >
-                                    {format!("{} · launch {id}", launch.profile.1)}
-                                </option>
-                            }
-                        })
-                        .collect_view()
-                }}
-            </select>
-            <span id="launch-restore-help" class="field-help">
-                {move || {
-                    if here.with(Vec::is_empty) {
-                        "Servers that were adopted on this host can be named here; there is none. Adopt one on the host's page."
-                    } else {
-                        "It is stopped its own way to make room, and started again when this launch is over, however it ends."
-                    }
-                }}
-            </span>
-        </p>
         <fieldset class="choices">
             <legend>"Afterwards"</legend>
             {choice(false, "launch-keep", Signal::derive(|| "Keep it running"))}
@@ -208,10 +240,20 @@ pub(super) fn After(fields: LaunchFields, servers: ServerList) -> impl IntoView 
 
 /// Until when the host is wanted back.
 #[component]
-pub(super) fn GiveBack(fields: LaunchFields, ready: Signal<bool>) -> impl IntoView {
+pub(in crate::pages) fn GiveBack(
+    /// Element id.
+    id: &'static str,
+    /// `HH:MM` by the browser's clock; blank for no agreement.
+    chosen: RwSignal<String>,
+    /// Whether WASM has loaded: until then the clock is not known.
+    ready: Signal<bool>,
+    /// What happens then.
+    help: &'static str,
+) -> impl IntoView {
+    let help_id = format!("{id}-help");
     view! {
         <p class="field">
-            <label for="launch-back">
+            <label for=id>
                 {move || {
                     if ready.get() {
                         "Give the host back by (your clock)"
@@ -221,16 +263,16 @@ pub(super) fn GiveBack(fields: LaunchFields, ready: Signal<bool>) -> impl IntoVi
                 }}
             </label>
             <input
-                id="launch-back"
+                id=id
                 name="give_back"
                 type="time"
                 class="time-input"
-                aria-describedby="launch-back-help"
-                prop:value=fields.give_back
-                on:input=move |event| fields.give_back.set(event_target_value(&event))
+                aria-describedby=help_id.clone()
+                prop:value=chosen
+                on:input=move |event| chosen.set(event_target_value(&event))
             />
-            <span id="launch-back-help" class="field-help">
-                "Whatever runs then is ended in time, and what is to be restored is started again. Blank for no agreement."
+            <span id=help_id class="field-help">
+                {help} " Blank for no agreement."
             </span>
         </p>
     }

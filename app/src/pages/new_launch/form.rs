@@ -5,6 +5,7 @@ use leptos_router::params::ParamsMap;
 use tokdyno_domain::{
     ids::{HostId, LaunchId, ProfileId},
     launch::Afterwards,
+    timestamp::Timestamp,
     views::{
         measure::WorkloadForm,
         profiles::ProfileList,
@@ -37,20 +38,7 @@ impl LaunchFields {
         servers: &ServerList,
     ) -> Self {
         let name = query.get("profile").unwrap_or_default();
-        let profile = profiles
-            .profiles
-            .iter()
-            .find(|card| card.name == name)
-            .or_else(|| profiles.profiles.iter().find(|card| !card.archived))
-            .map(|card| card.id);
-        let number = |key: &str| query.get(key).and_then(|text| text.parse::<i64>().ok());
-        let host = number("host")
-            .map(HostId)
-            .filter(|wanted| profiles.hosts.iter().any(|(id, _, _)| id == wanted))
-            .or_else(|| profiles.hosts.first().map(|(id, _, _)| *id));
-        let restore = number("restore")
-            .map(LaunchId)
-            .filter(|wanted| servers.alive.iter().any(|launch| launch.id == *wanted));
+        let profile = named_profile(profiles, &name).or_else(|| first_profile(profiles));
         let is = |key: &str| {
             query
                 .get(key)
@@ -58,13 +46,13 @@ impl LaunchFields {
         };
         Self {
             profile: RwSignal::new(profile),
-            host: RwSignal::new(host),
+            host: RwSignal::new(chosen_host(query, profiles)),
             measure: RwSignal::new(is("measure")),
             configuration: RwSignal::new(query.get("name").unwrap_or_default()),
             through_forward: RwSignal::new(is("forward")),
             verify_nccl: RwSignal::new(is("nccl")),
             stop: RwSignal::new(is("stop")),
-            restore: RwSignal::new(restore),
+            restore: RwSignal::new(chosen_restore(query, servers)),
             give_back: RwSignal::new(String::new()),
         }
     }
@@ -74,16 +62,7 @@ impl LaunchFields {
     /// # Errors
     /// Something is missing or does not read; a sentence.
     pub(super) fn launch(self, measure: Option<WorkloadForm>) -> Result<LaunchForm, String> {
-        let give_back = self.give_back.get();
-        let give_back_at = if give_back.trim().is_empty() {
-            None
-        } else {
-            Some(
-                clock::next(browser::now(), &give_back, browser::utc_offset_min()).ok_or_else(
-                    || format!("`{give_back}` is not a time of the day. Write it as 18:30."),
-                )?,
-            )
-        };
+        let give_back_at = give_back_at(&self.give_back.get())?;
         Ok(LaunchForm {
             profile: self
                 .profile
@@ -107,6 +86,55 @@ impl LaunchFields {
             give_back_lead_s: None,
         })
     }
+}
+
+/// The next moment at which the browser's clock shows this time; none for blank.
+///
+/// # Errors
+/// It is no time of the day; a sentence.
+pub(in crate::pages) fn give_back_at(text: &str) -> Result<Option<Timestamp>, String> {
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    clock::next(browser::now(), text, browser::utc_offset_min())
+        .map(Some)
+        .ok_or_else(|| format!("`{text}` is not a time of the day. Write it as 18:30."))
+}
+
+/// The profile of this name, or of this number where nothing has that name.
+pub(in crate::pages) fn named_profile(profiles: &ProfileList, text: &str) -> Option<ProfileId> {
+    let cards = &profiles.profiles;
+    cards
+        .iter()
+        .find(|card| card.name == text)
+        .or_else(|| cards.iter().find(|card| card.id.to_string() == text))
+        .map(|card| card.id)
+}
+
+/// The first profile that is offered.
+pub(in crate::pages) fn first_profile(profiles: &ProfileList) -> Option<ProfileId> {
+    let mut cards = profiles.profiles.iter();
+    cards.find(|card| !card.archived).map(|card| card.id)
+}
+
+/// The host that the address names by its number, else the first.
+pub(in crate::pages) fn chosen_host(query: &ParamsMap, profiles: &ProfileList) -> Option<HostId> {
+    query
+        .get("host")
+        .and_then(|text| text.parse().ok())
+        .filter(|wanted| profiles.hosts.iter().any(|(id, _, _)| id == wanted))
+        .or_else(|| profiles.hosts.first().map(|(id, _, _)| *id))
+}
+
+/// The launch that the address names to be restored, if it lives.
+pub(in crate::pages) fn chosen_restore(
+    query: &ParamsMap,
+    servers: &ServerList,
+) -> Option<LaunchId> {
+    query
+        .get("restore")
+        .and_then(|text| text.parse().ok())
+        .filter(|wanted| servers.alive.iter().any(|launch| launch.id == *wanted))
 }
 
 #[cfg(test)]

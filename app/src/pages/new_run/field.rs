@@ -33,6 +33,15 @@ pub(in crate::pages) enum Field {
     GoodTtft,
     GoodTpot,
     GoodE2el,
+    // Of an experiment, whose form has a workload too.
+    ExperimentName,
+    Varied,
+    Launches,
+    Looks,
+    Budget,
+    GiveBack,
+    Effect,
+    Seed,
 }
 
 /// What is wrong, and where.
@@ -68,12 +77,20 @@ impl Field {
             Self::GoodTtft => "run-good-ttft",
             Self::GoodTpot => "run-good-tpot",
             Self::GoodE2el => "run-good-e2el",
+            Self::ExperimentName => "experiment-name",
+            Self::Varied => "experiment-varied",
+            Self::Launches => "experiment-launches",
+            Self::Looks => "experiment-looks",
+            Self::Budget => "experiment-budget",
+            Self::GiveBack => "experiment-back",
+            Self::Effect => "experiment-effect",
+            Self::Seed => "experiment-seed",
         }
     }
 }
 
 /// The field that an error belongs to.
-pub(super) fn field_of(error: &WorkloadError, form: &WorkloadForm) -> Field {
+pub(in crate::pages) fn field_of(error: &WorkloadError, form: &WorkloadForm) -> Field {
     match error {
         WorkloadError::Concurrency(_)
         | WorkloadError::NoLadder
@@ -139,7 +156,7 @@ fn bound_of(error: &BoundsError, form: &WorkloadForm) -> Field {
 }
 
 /// A whole number, or none where nothing stands.
-pub(super) fn number(field: Field, text: &str) -> Result<Option<u32>, Wrong> {
+pub(in crate::pages) fn number(field: Field, text: &str) -> Result<Option<u32>, Wrong> {
     read(
         field,
         text,
@@ -148,7 +165,7 @@ pub(super) fn number(field: Field, text: &str) -> Result<Option<u32>, Wrong> {
 }
 
 /// A number with or without decimals, or none where nothing stands.
-pub(super) fn decimal(field: Field, text: &str) -> Result<Option<f64>, Wrong> {
+pub(in crate::pages) fn decimal(field: Field, text: &str) -> Result<Option<f64>, Wrong> {
     read(
         field,
         text,
@@ -168,7 +185,7 @@ fn read<T: FromStr>(field: Field, text: &str, trouble: &str) -> Result<Option<T>
 }
 
 /// What must not be missing.
-pub(super) fn required<T>(
+pub(in crate::pages) fn required<T>(
     field: Field,
     read: impl Fn(Field, &str) -> Result<Option<T>, Wrong>,
     text: &str,

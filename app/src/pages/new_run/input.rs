@@ -1,5 +1,7 @@
 //! An input with its label, its help and its note; and a choice of several.
 
+use std::borrow::Cow;
+
 use leptos::{html, prelude::*};
 
 use super::{
@@ -9,21 +11,22 @@ use super::{
 
 /// What is typed into it: which keys a telephone shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::pages) enum Kind {
     Text,
     Whole,
     Decimal,
 }
 
-pub(super) fn field(
+pub(in crate::pages) fn field(
     field: Field,
     label: &'static str,
-    help: &'static str,
+    help: impl Into<Cow<'static, str>>,
     value: RwSignal<String>,
     kind: Kind,
     wrong: Signal<Option<Wrong>>,
 ) -> impl IntoView {
     let help_id = format!("{}-help", field.id());
+    let help: Cow<'static, str> = help.into();
     view! {
         <div class="field">
             <label for=field.id()>{label}</label>
@@ -51,7 +54,7 @@ pub(super) fn field(
 }
 
 /// One of several, of which one holds.
-pub(super) fn choice<T: Copy + PartialEq + Send + Sync + 'static>(
+pub(in crate::pages) fn choice<T: Copy + PartialEq + Send + Sync + 'static>(
     group: &'static str,
     id: &'static str,
     chosen: RwSignal<T>,
@@ -75,7 +78,7 @@ pub(super) fn choice<T: Copy + PartialEq + Send + Sync + 'static>(
 
 /// Fields that are rarely needed, folded away until one of them is wrong.
 #[component]
-pub(super) fn Fold(
+pub(in crate::pages) fn Fold(
     title: &'static str,
     /// Something in it is filled in already.
     open: bool,

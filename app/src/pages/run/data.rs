@@ -1,6 +1,6 @@
 //! What the page knows of its run, and how it hears of news.
 
-use leptos::{prelude::*, task::spawn_local};
+use leptos::prelude::*;
 use tokdyno_domain::{
     ids::RunId,
     live::{LiveEvent, LiveKind},
@@ -12,6 +12,7 @@ use tokdyno_domain::{
 use crate::{
     AppError, api,
     live::{self, Link},
+    refresh::Refreshed,
 };
 
 /// Samples the small live curve keeps: two minutes at a sample a second.
@@ -35,22 +36,22 @@ pub(super) struct RunData {
     pub(super) link: RwSignal<Link>,
     /// Why the last refresh did not work.
     pub(super) trouble: RwSignal<Option<AppError>>,
-    busy: StoredValue<bool>,
-    once_more: StoredValue<bool>,
+    fresh: Refreshed<RunView>,
 }
 
 impl RunData {
     /// Begins with what the server told at first.
     pub(super) fn new(view: RunView) -> Self {
+        let (id, progress) = (view.summary.id, view.progress.clone());
+        let fresh = Refreshed::new(view);
         Self {
-            id: view.summary.id,
-            progress: RwSignal::new(view.progress.clone()),
-            view: RwSignal::new(view),
+            id,
+            progress: RwSignal::new(progress),
+            view: fresh.view,
             samples: RwSignal::new(Vec::new()),
             link: RwSignal::new(Link::default()),
-            trouble: RwSignal::new(None),
-            busy: StoredValue::new(false),
-            once_more: StoredValue::new(false),
+            trouble: fresh.trouble,
+            fresh,
         }
     }
 
@@ -59,7 +60,7 @@ impl RunData {
         self,
         of: impl Fn(&RunView) -> T + Send + Sync + 'static,
     ) -> Memo<T> {
-        Memo::new(move |_| self.view.with(&of))
+        self.fresh.part(of)
     }
 
     /// A part of the summary that changes only when its value does.
@@ -90,39 +91,16 @@ impl RunData {
 
     /// Asks the server again. Several requests in short order become one or two.
     pub(super) fn refresh(self) {
-        if self.busy.try_get_value().unwrap_or(true) {
-            self.once_more.try_set_value(true);
-            return;
-        }
-        self.busy.try_set_value(true);
-        spawn_local(async move {
-            loop {
-                self.once_more.try_set_value(false);
-                let answer = api::run(self.id).await;
-                // Whoever has left the page meanwhile has taken its signals away.
-                if self.view.is_disposed() {
-                    return;
+        self.fresh.refresh(
+            move || api::run(self.id),
+            move |view| {
+                if view.summary.state.is_over() {
+                    self.progress.try_set(None);
+                } else if view.progress.is_some() {
+                    self.progress.try_set(view.progress.clone());
                 }
-                match answer {
-                    Ok(view) => {
-                        if view.summary.state.is_over() {
-                            self.progress.try_set(None);
-                        } else if view.progress.is_some() {
-                            self.progress.try_set(view.progress.clone());
-                        }
-                        self.view.try_set(view);
-                        self.trouble.try_set(None);
-                    }
-                    Err(error) => {
-                        self.trouble.try_set(Some(error));
-                    }
-                }
-                if self.once_more.try_get_value() != Some(true) {
-                    break;
-                }
-            }
-            self.busy.try_set_value(false);
-        });
+            },
+        );
     }
 
     fn take(self, event: LiveEvent) {

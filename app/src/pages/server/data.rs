@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leptos::{prelude::*, task::spawn_local};
+use leptos::prelude::*;
 use tokdyno_domain::{
     ids::LaunchId,
     launch::LaunchState,
@@ -13,6 +13,7 @@ use tokdyno_domain::{
 use crate::{
     AppError, api,
     live::{self, Link},
+    refresh::Refreshed,
 };
 
 /// Shortest time between two questions that a growing log causes.
@@ -31,22 +32,22 @@ pub(super) struct LaunchData {
     pub(super) link: RwSignal<Link>,
     /// Why the last refresh did not work.
     pub(super) trouble: RwSignal<Option<AppError>>,
-    busy: StoredValue<bool>,
-    once_more: StoredValue<bool>,
+    fresh: Refreshed<LaunchView>,
     due: StoredValue<bool>,
 }
 
 impl LaunchData {
     /// Begins with what the server told at first.
     pub(super) fn new(view: LaunchView) -> Self {
+        let (id, log_size) = (view.summary.id, view.log_size);
+        let fresh = Refreshed::new(view);
         Self {
-            id: view.summary.id,
-            log_size: RwSignal::new(view.log_size),
-            view: RwSignal::new(view),
+            id,
+            log_size: RwSignal::new(log_size),
+            view: fresh.view,
             link: RwSignal::new(Link::default()),
-            trouble: RwSignal::new(None),
-            busy: StoredValue::new(false),
-            once_more: StoredValue::new(false),
+            trouble: fresh.trouble,
+            fresh,
             due: StoredValue::new(false),
         }
     }
@@ -56,7 +57,7 @@ impl LaunchData {
         self,
         of: impl Fn(&LaunchView) -> T + Send + Sync + 'static,
     ) -> Memo<T> {
-        Memo::new(move |_| self.view.with(&of))
+        self.fresh.part(of)
     }
 
     /// A part of the summary that changes only when its value does.
@@ -95,35 +96,10 @@ impl LaunchData {
 
     /// Asks the server again. Several requests in short order become one or two.
     pub(super) fn refresh(self) {
-        if self.busy.try_get_value().unwrap_or(true) {
-            self.once_more.try_set_value(true);
-            return;
-        }
-        self.busy.try_set_value(true);
-        spawn_local(async move {
-            loop {
-                self.once_more.try_set_value(false);
-                let answer = api::launch(self.id).await;
-                // Whoever has left the page meanwhile has taken its signals away.
-                if self.view.is_disposed() {
-                    return;
-                }
-                match answer {
-                    Ok(view) => {
-                        self.grow(view.log_size);
-                        self.view.try_set(view);
-                        self.trouble.try_set(None);
-                    }
-                    Err(error) => {
-                        self.trouble.try_set(Some(error));
-                    }
-                }
-                if self.once_more.try_get_value() != Some(true) {
-                    break;
-                }
-            }
-            self.busy.try_set_value(false);
-        });
+        self.fresh.refresh(
+            move || api::launch(self.id),
+            move |view| self.grow(view.log_size),
+        );
     }
 
     fn take(self, event: &LaunchEvent) {

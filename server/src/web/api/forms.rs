@@ -170,7 +170,9 @@ fn measure<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Workload
 }
 
 /// A moment: microseconds since 1970, as replies carry it, or RFC 3339.
-fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
+pub(super) fn moment<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Timestamp>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Moment {

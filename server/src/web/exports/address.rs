@@ -1,6 +1,6 @@
 //! Addresses of files.
 
-use tokdyno_domain::ids::{ComparisonSlug, LaunchId, RunId};
+use tokdyno_domain::ids::{ComparisonSlug, ExperimentId, LaunchId, RunId};
 
 /// A file that an address names.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,6 +16,12 @@ pub(crate) enum Export {
     /// `/runs/7/charts/<chart>.svg`
     RunChart {
         run: RunId,
+        chart: String,
+        format: ChartFormat,
+    },
+    /// `/experiments/7/charts/<chart>.svg`
+    ExperimentChart {
+        experiment: ExperimentId,
         chart: String,
         format: ChartFormat,
     },
@@ -93,6 +99,14 @@ impl Export {
                 let (chart, format) = chart_file(file)?;
                 Some(Self::RunChart {
                     run: run.parse().ok()?,
+                    chart,
+                    format,
+                })
+            }
+            ["experiments", experiment, "charts", file] => {
+                let (chart, format) = chart_file(file)?;
+                Some(Self::ExperimentChart {
+                    experiment: experiment.parse().ok()?,
                     chart,
                     format,
                 })
@@ -175,6 +189,14 @@ mod tests {
             })
         );
         assert_eq!(
+            Export::of_path("/experiments/7/charts/experiment-front.csv"),
+            Some(Export::ExperimentChart {
+                experiment: ExperimentId(7),
+                chart: "experiment-front".to_owned(),
+                format: ChartFormat::Csv
+            })
+        );
+        assert_eq!(
             Export::of_path(&format!("/c/{SLUG}.svg")),
             Some(Export::Frozen {
                 slug: SLUG.parse().expect("a slug"),
@@ -199,6 +221,7 @@ mod tests {
             "/runs/7/charts/../x.svg",
             "/runs/7/charts/A%22.svg",
             "/compare/charts/.svg",
+            "/experiments/new/charts/a.svg",
             "/c/short.json",
             &format!("/c/{SLUG}"),
             &format!("/c/{SLUG}.html"),
