@@ -17,5 +17,5 @@ pub(crate) use charts::mark_of;
 pub use charts::run_charts;
 pub use compare::compare;
 pub use facts::{RequestPoint, RunFacts};
-pub use host::{Own, host_charts, host_flags};
+pub use host::{host_charts, host_flags};
 pub use levels::{levels, summarise};

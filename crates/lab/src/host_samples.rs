@@ -5,9 +5,10 @@ mod tests;
 
 use sqlx::types::Json;
 use tokdyno_domain::{
-    analysis::{Own, host_charts, host_flags},
+    analysis::{host_charts, host_flags},
     chart::ChartSpec,
     host::{Inventory, ProcessIdentity, RunSample},
+    validity::Own,
     views::run::RunSummary,
 };
 
