@@ -35,10 +35,10 @@ const LEAVING: u64 = {
 #[derive(Debug)]
 pub(crate) struct Looping {
     seen: Box<[u64; WORDS]>,
-    /// The bytes of the present stretch, the oldest at `next`.
+    /// The bytes of the present stretch, in a ring.
     stretch: [u8; STRETCH],
+    /// Bytes taken so far.
     next: usize,
-    filled: usize,
     hash: u64,
     /// Since the set was emptied.
     in_span: u32,
@@ -52,7 +52,6 @@ impl Default for Looping {
             seen: Box::new([0; WORDS]),
             stretch: [0; STRETCH],
             next: 0,
-            filled: 0,
             hash: 0,
             in_span: 0,
             stretches: 0,
@@ -64,20 +63,19 @@ impl Default for Looping {
 impl Looping {
     /// Takes more of the text. Where one piece ends and the next begins does not matter.
     pub(crate) fn take(&mut self, text: &[u8]) {
+        // In registers: what is written to the set might else be one of them.
+        let (mut hash, mut next) = (self.hash, self.next);
         for byte in text {
             // The oldest byte leaves, 0 while there is none.
-            let oldest = std::mem::replace(&mut self.stretch[self.next], *byte);
-            self.next = (self.next + 1) % STRETCH;
-            self.hash = self
-                .hash
-                .wrapping_mul(BASE)
-                .wrapping_add(u64::from(*byte))
-                .wrapping_sub(u64::from(oldest).wrapping_mul(LEAVING));
-            self.filled += usize::from(self.filled < STRETCH);
-            if self.filled == STRETCH {
-                self.note();
+            let oldest = std::mem::replace(&mut self.stretch[next % STRETCH], *byte);
+            next = next.wrapping_add(1);
+            let fresh = u64::from(*byte).wrapping_sub(u64::from(oldest).wrapping_mul(LEAVING));
+            hash = hash.wrapping_mul(BASE).wrapping_add(fresh);
+            if next >= STRETCH {
+                self.note(hash);
             }
         }
+        (self.hash, self.next) = (hash, next);
     }
 
     /// Are most stretches repetitions? None of a text too short to tell.
@@ -89,18 +87,16 @@ impl Looping {
         }
     }
 
-    fn note(&mut self) {
+    fn note(&mut self, hash: u64) {
         if self.in_span == SPAN {
             self.seen.fill(0);
             self.in_span = 0;
         }
         // The low bits of such a hash depend on the last bytes alone.
-        let place = self.hash.wrapping_mul(BASE) >> (64 - PLACES_LOG2);
+        let place = hash.wrapping_mul(BASE) >> (64 - PLACES_LOG2);
         let bit = 1_u64 << (place & 63);
-        if let Some(word) = usize::try_from(place >> 6)
-            .ok()
-            .and_then(|at| self.seen.get_mut(at))
-        {
+        // No more places than there are in the set.
+        if let Some(word) = self.seen.get_mut((place >> 6) as usize) {
             self.repeated += u64::from(*word & bit != 0);
             *word |= bit;
         }

@@ -9,8 +9,8 @@ use crate::{host::RunSample, metrics::StageFlag, workload::StageKind};
 /// sheets name 87 to 93).
 const HOT: u32 = 85;
 
-/// More degrees than this between repeats of a level: boost clocks fall by a step of
-/// 15 MHz for about every five degrees, so this is worth 2 % of a clock near 2 GHz.
+/// More degrees than this between repeats of a level: boost clocks are taken back by
+/// about 15 MHz for every five to ten degrees, so this is worth 1 to 2 % of 2 GHz.
 const DRIFT: u32 = 10;
 
 pub(super) fn check(samples: &[&RunSample], own: &Own) -> Option<StageFlag> {
