@@ -17,6 +17,6 @@ pub(crate) use charts::mark_of;
 pub use charts::run_charts;
 pub use compare::compare;
 pub use facts::{RequestPoint, RunFacts};
-pub use host::{Own, host_charts, host_flags};
+pub use host::{host_charts, host_flags};
 pub(crate) use launches::repeats;
 pub use levels::{levels, summarise};

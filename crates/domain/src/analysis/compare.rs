@@ -3,6 +3,7 @@
 
 mod decision;
 mod figures;
+mod flags;
 mod groups;
 mod verdicts;
 
