@@ -10,12 +10,13 @@ mod launches;
 mod levels;
 mod meanwhile;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 
 pub use board::board;
 pub(crate) use charts::mark_of;
 pub use charts::run_charts;
 pub use compare::compare;
+pub(crate) use compare::{Contest, Judged, contests, judged};
 pub use facts::{RequestPoint, RunFacts};
 pub use host::{Own, host_charts, host_flags};
 pub use levels::{levels, summarise};

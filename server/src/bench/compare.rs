@@ -1,7 +1,7 @@
 //! Two result files beside each other: what differs, by how much, and what may be
 //! said of it.
 
-mod facts;
+pub(super) mod facts;
 mod shown;
 
 use std::{

@@ -1,6 +1,7 @@
 //! Two to twelve runs side by side. What is judged are the configurations that they
 //! are runs of, over their launches.
 
+mod contests;
 mod decision;
 mod figures;
 mod groups;
@@ -23,6 +24,7 @@ use crate::{
     },
     workload::StageKind,
 };
+pub(crate) use contests::{Contest, Judged, contests, judged};
 use groups::{Group, grouped};
 
 /// The comparison of runs, the baseline first.

@@ -131,7 +131,8 @@ fn speed(group: &Group<'_>, kind: StageKind) -> Figure {
     })
 }
 
-fn comparable(one: &Group<'_>, other: &Group<'_>) -> Result<(), String> {
+/// Or why the two cannot be compared.
+pub(super) fn comparable(one: &Group<'_>, other: &Group<'_>) -> Result<(), String> {
     let (differences, _) = comparison::differences(&[one.print().clone(), other.print().clone()]);
     let definitions: Vec<&str> = differences
         .iter()

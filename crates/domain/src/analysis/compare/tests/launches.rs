@@ -2,21 +2,10 @@
 
 use super::*;
 use crate::{
-    ids::{HostId, LaunchId, ProfileId, RunId},
+    analysis::samples::launched,
+    ids::{HostId, RunId},
     verdict::Basis,
-    views::run_host::RunLaunch,
 };
-
-fn launched(id: i64, name: &str, launch: i64, stages: Vec<StageView>) -> RunFacts {
-    let mut facts = run(id, name, stages);
-    facts.summary.launch = Some(RunLaunch {
-        launch: LaunchId(launch),
-        host: (HostId(1), "gpu1".to_owned()),
-        profile: (ProfileId(1), name.to_owned(), 1),
-        stamp: None,
-    });
-    facts
-}
 
 fn set(mut facts: RunFacts, key: &str, value: &str) -> RunFacts {
     facts.settings.insert(key.to_owned(), value.to_owned());
