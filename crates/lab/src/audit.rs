@@ -55,6 +55,8 @@ pub(crate) enum Action {
     SignOut,
     SignInRefused,
     Password,
+    Gate,
+    GateDecide,
 }
 
 impl Action {
@@ -83,6 +85,8 @@ impl Action {
             Self::SignOut => "sign_out",
             Self::SignInRefused => "sign_in_refused",
             Self::Password => "password",
+            Self::Gate => "gate",
+            Self::GateDecide => "gate_decide",
         }
     }
 }

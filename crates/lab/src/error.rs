@@ -6,7 +6,7 @@ use std::fmt;
 
 use tokdyno_domain::{
     access::Forbidden,
-    ids::{HostId, LaunchId, RunId},
+    ids::{GateId, HostId, LaunchId, RunId},
 };
 use tokdyno_remote::RemoteError;
 
@@ -38,6 +38,11 @@ pub enum LabError {
         "There is no launch {0}. The address may have been mistyped; the list of servers shows what there is."
     )]
     NoSuchLaunch(LaunchId),
+    /// No such gate.
+    #[error(
+        "There is no gate {0}. The number may have been mistyped; the pages of runs and comparisons show theirs."
+    )]
+    NoSuchGate(GateId),
     /// The host did not do what was asked of it.
     #[error(transparent)]
     Host(#[from] RemoteError),
@@ -86,7 +91,8 @@ impl LabError {
             | Self::NoSuchComparison
             | Self::NoSuchHost(_)
             | Self::NoSuchProfile(_)
-            | Self::NoSuchLaunch(_) => 404,
+            | Self::NoSuchLaunch(_)
+            | Self::NoSuchGate(_) => 404,
             Self::Invalid(_) => 422,
             Self::Conflict(_) | Self::LeaseLost => 409,
             Self::TooMany(_) => 429,

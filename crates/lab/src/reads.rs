@@ -213,26 +213,38 @@ impl Lab {
         actor: &Actor,
         query: &CompareQuery,
     ) -> Result<CompareView<ChartSpec>, LabError> {
-        for (place, run) in query.runs.iter().enumerate() {
-            if query.runs.iter().take(place).any(|earlier| earlier == run) {
+        let facts = self.facts_of(actor, &query.runs).await?;
+        analysis::compare(&facts).map_err(LabError::Invalid)
+    }
+
+    /// What is known of runs that are looked at together.
+    ///
+    /// # Errors
+    /// [`LabError::Invalid`] if one is named twice, [`LabError::NoSuchRun`],
+    /// [`LabError::DatabaseUnavailable`].
+    pub(crate) async fn facts_of(
+        &self,
+        actor: &Actor,
+        runs: &[RunId],
+    ) -> Result<Vec<RunFacts>, LabError> {
+        for (place, run) in runs.iter().enumerate() {
+            if runs.iter().take(place).any(|earlier| earlier == run) {
                 return Err(LabError::Invalid(format!(
                     "Run {run} stands in the comparison twice. Name each run once."
                 )));
             }
         }
-        // More are refused below; they need not be loaded for it.
-        let asked: Vec<RunId> = query
-            .runs
+        // More are refused by whoever asks; they need not be loaded for it.
+        let asked: Vec<RunId> = runs
             .iter()
             .copied()
             .take(tokdyno_domain::comparison::RUNS.end() + 1)
             .collect();
-        let facts: Vec<RunFacts> = facts::details(&self.0.pool, actor, &asked)
+        Ok(facts::details(&self.0.pool, actor, &asked)
             .await?
             .into_iter()
             .map(|details| details.facts)
-            .collect();
-        analysis::compare(&facts).map_err(LabError::Invalid)
+            .collect())
     }
 
     /// Is there such a run for this actor?
@@ -254,7 +266,7 @@ impl Lab {
 
     /// The workload of a run. What a file brought is left in the database: it may be
     /// long, and neither plan nor form needs it.
-    async fn workload(&self, run: RunId) -> Result<Workload, LabError> {
+    pub(crate) async fn workload(&self, run: RunId) -> Result<Workload, LabError> {
         let workload = sqlx::query_scalar!(
             r#"SELECT CASE
                    WHEN workload -> 'prompts' ->> 'set'
