@@ -16,7 +16,7 @@ mod terminal;
 
 pub(crate) use arguments::{ArgumentError, BenchArguments, PresetName, endpoint};
 pub(crate) use collect::{Circumstances, Collected};
-pub(crate) use compare::{CompareError, compare};
+pub(crate) use compare::{CompareError, compare, measured};
 pub(crate) use measure::measure;
 pub(crate) use output::{Destination, OutputError};
 pub(crate) use progress::Display;

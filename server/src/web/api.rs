@@ -3,6 +3,7 @@
 mod audit;
 mod body;
 mod forms;
+mod gates;
 mod hosts;
 mod launches;
 mod named;
@@ -16,7 +17,7 @@ use axum::{
     routing::{get, post},
 };
 use http::{HeaderValue, StatusCode, header::LOCATION};
-use serde_json::Value;
+use serde::Serialize;
 
 use super::Site;
 
@@ -44,11 +45,14 @@ pub(super) fn routes() -> Router<Site> {
         .route("/api/v1/launches/{id}/measure", post(launches::measure))
         .route("/api/v1/launches/{id}/restore", post(launches::restore))
         .route("/api/v1/launches/{id}/log", get(launches::log))
+        .route("/api/v1/gates", get(gates::list).post(gates::judge))
+        .route("/api/v1/gates/{id}", get(gates::one))
+        .route("/api/v1/gates/{id}/decision", post(gates::decide))
         .route("/api/v1/audit", get(audit::list))
 }
 
 /// 201 with where the new thing is.
-fn created(location: &str, body: Value) -> Response {
+fn created(location: &str, body: impl Serialize) -> Response {
     let mut response = (StatusCode::CREATED, Json(body)).into_response();
     if let Ok(location) = HeaderValue::from_str(location) {
         response.headers_mut().insert(LOCATION, location);

@@ -2,7 +2,7 @@
 
 use axum::extract::{FromRequestParts, Path};
 use http::{StatusCode, request::Parts};
-use tokdyno_domain::ids::{LaunchId, RunId};
+use tokdyno_domain::ids::{GateId, LaunchId, RunId};
 
 use super::{super::Problem, named::Named};
 
@@ -46,6 +46,21 @@ impl<S: Send + Sync> FromRequestParts<S> for LaunchPath {
             .parse()
             .map_err(|_| no_number(&text, "launch", "launches"))?;
         Ok(Self(launch))
+    }
+}
+
+/// The gate that the path names.
+pub(super) struct GatePath(pub(super) GateId);
+
+impl<S: Send + Sync> FromRequestParts<S> for GatePath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let text = text(parts, state).await?;
+        let gate = text
+            .parse()
+            .map_err(|_| no_number(&text, "gate", "gates"))?;
+        Ok(Self(gate))
     }
 }
 
