@@ -17,8 +17,8 @@ use crate::{
     browser,
     components::{
         CloseButton, CopyButton, Dialog, DialogButton, EmptyState, EngineName, ErrorBanner,
-        ErrorNote, EstimateCell, Glyph, Icon, PeakCell, PickBar, PickForm, RelativeTime, Skeleton,
-        SourceBadge, StateBadge, TableBox,
+        ErrorNote, EstimateCell, GateSection, Glyph, Icon, PeakCell, PickBar, PickForm,
+        RelativeTime, Skeleton, SourceBadge, StateBadge, TableBox,
         comparison::{Comparison, Ties},
     },
     query,
@@ -100,8 +100,9 @@ fn Live(view: CompareView) -> impl IntoView {
         <p class="muted lead">
             "A live view: it changes when runs are renamed or deleted. Share freezes it under a link that always says the same."
         </p>
-        <ShareDialog runs=runs suggested=title/>
+        <ShareDialog runs=runs.clone() suggested=title/>
         <Comparison view=view ties=Ties::Live/>
+        <GateSection runs=runs/>
     }
 }
 
