@@ -38,6 +38,8 @@ pub(crate) enum Action {
     Delete,
     Rename,
     Share,
+    Gate,
+    GateDecide,
     Founding,
     HostAdd,
     HostEdit,
@@ -55,8 +57,6 @@ pub(crate) enum Action {
     SignOut,
     SignInRefused,
     Password,
-    Gate,
-    GateDecide,
 }
 
 impl Action {
@@ -68,6 +68,8 @@ impl Action {
             Self::Delete => "delete",
             Self::Rename => "rename",
             Self::Share => "share",
+            Self::Gate => "gate",
+            Self::GateDecide => "gate_decide",
             Self::Founding => "founding",
             Self::HostAdd => "host_add",
             Self::HostEdit => "host_edit",
@@ -85,8 +87,6 @@ impl Action {
             Self::SignOut => "sign_out",
             Self::SignInRefused => "sign_in_refused",
             Self::Password => "password",
-            Self::Gate => "gate",
-            Self::GateDecide => "gate_decide",
         }
     }
 }

@@ -23,6 +23,11 @@ pub enum LabError {
         "There is no comparison at this address. Copy the whole link again, or ask its sender."
     )]
     NoSuchComparison,
+    /// No such gate.
+    #[error(
+        "There is no gate {0}. The number may have been mistyped; the pages of runs and comparisons show theirs."
+    )]
+    NoSuchGate(GateId),
     /// No such host, or it was removed.
     #[error(
         "There is no host {0}. It may have been removed, or the address was mistyped; the list of hosts shows what there is."
@@ -38,11 +43,6 @@ pub enum LabError {
         "There is no launch {0}. The address may have been mistyped; the list of servers shows what there is."
     )]
     NoSuchLaunch(LaunchId),
-    /// No such gate.
-    #[error(
-        "There is no gate {0}. The number may have been mistyped; the pages of runs and comparisons show theirs."
-    )]
-    NoSuchGate(GateId),
     /// The host did not do what was asked of it.
     #[error(transparent)]
     Host(#[from] RemoteError),
@@ -89,10 +89,10 @@ impl LabError {
             Self::Forbidden(_) => 403,
             Self::NoSuchRun(_)
             | Self::NoSuchComparison
+            | Self::NoSuchGate(_)
             | Self::NoSuchHost(_)
             | Self::NoSuchProfile(_)
-            | Self::NoSuchLaunch(_)
-            | Self::NoSuchGate(_) => 404,
+            | Self::NoSuchLaunch(_) => 404,
             Self::Invalid(_) => 422,
             Self::Conflict(_) | Self::LeaseLost => 409,
             Self::TooMany(_) => 429,

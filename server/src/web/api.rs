@@ -28,6 +28,9 @@ pub(super) fn routes() -> Router<Site> {
         .route("/api/v1/runs", get(runs::list).post(runs::queue))
         .route("/api/v1/runs/{id}", get(runs::one))
         .route("/api/v1/runs/{id}/cancel", post(runs::cancel))
+        .route("/api/v1/gates", get(gates::list).post(gates::judge))
+        .route("/api/v1/gates/{id}", get(gates::one))
+        .route("/api/v1/gates/{id}/decision", post(gates::decide))
         .route("/api/v1/hosts", get(hosts::list).post(hosts::add))
         .route("/api/v1/hosts/{id}", get(hosts::one))
         .route("/api/v1/hosts/{id}/check", post(hosts::check))
@@ -45,9 +48,6 @@ pub(super) fn routes() -> Router<Site> {
         .route("/api/v1/launches/{id}/measure", post(launches::measure))
         .route("/api/v1/launches/{id}/restore", post(launches::restore))
         .route("/api/v1/launches/{id}/log", get(launches::log))
-        .route("/api/v1/gates", get(gates::list).post(gates::judge))
-        .route("/api/v1/gates/{id}", get(gates::one))
-        .route("/api/v1/gates/{id}/decision", post(gates::decide))
         .route("/api/v1/audit", get(audit::list))
 }
 

@@ -34,21 +34,6 @@ impl<S: Send + Sync> FromRequestParts<S> for RunPath {
     }
 }
 
-/// The launch that the path names.
-pub(super) struct LaunchPath(pub(super) LaunchId);
-
-impl<S: Send + Sync> FromRequestParts<S> for LaunchPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let text = text(parts, state).await?;
-        let launch = text
-            .parse()
-            .map_err(|_| no_number(&text, "launch", "launches"))?;
-        Ok(Self(launch))
-    }
-}
-
 /// The gate that the path names.
 pub(super) struct GatePath(pub(super) GateId);
 
@@ -61,6 +46,21 @@ impl<S: Send + Sync> FromRequestParts<S> for GatePath {
             .parse()
             .map_err(|_| no_number(&text, "gate", "gates"))?;
         Ok(Self(gate))
+    }
+}
+
+/// The launch that the path names.
+pub(super) struct LaunchPath(pub(super) LaunchId);
+
+impl<S: Send + Sync> FromRequestParts<S> for LaunchPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let text = text(parts, state).await?;
+        let launch = text
+            .parse()
+            .map_err(|_| no_number(&text, "launch", "launches"))?;
+        Ok(Self(launch))
     }
 }
 
