@@ -163,9 +163,39 @@ fn runs_of_a_server_are_judged_recorded_and_decided() {
     assert_eq!(gates[0]["outcome"]["outcome"], "broken");
     assert_eq!(gates[0]["decision"]["kind"], "accepted");
     assert_eq!(gates[0]["decision"]["reason"], "only a rehearsal");
+    // As the forms of the page send it.
+    let sent = |function: &str, body: &str| {
+        let headers = [
+            ("Content-Type", "application/x-www-form-urlencoded"),
+            ("Accept", "application/json"),
+        ];
+        let path = format!("/api/fn/{function}");
+        post(&server.address, &path, &headers, body.as_bytes())
+    };
+    let rules = "failures+%3C%3D+0%0D%0Ac8.output_tps+%3E%3D+1";
+    let body = format!("form%5Bruns%5D%5B0%5D={run}&form%5Brules%5D={rules}");
+    let second = sent("record_gate", &body);
+    assert_eq!(second.status, 200, "{second:?}");
+    assert_eq!(second.json()["outcome"]["outcome"], "not_established");
+    let body = format!("form%5Bruns%5D%5B0%5D={run}&form%5Brules%5D=speed");
+    let bad = sent("record_gate", &body);
+    assert_eq!(bad.status, 422, "{bad:?}");
+    assert!(bad.body.contains("Line 1: `speed` is no rule"), "{bad:?}");
+    let rejected = sent(
+        "decide_gate",
+        "gate=2&decision=rejected&reason=not+measured",
+    );
+    assert_eq!(rejected.status, 200, "{rejected:?}");
+    assert_eq!(rejected.json()["decision"]["kind"], "rejected");
     let page = server.get(&format!("/runs/{run}"));
     assert_eq!(page.status, 200);
-    for expected in ["Gate 1", "only a rehearsal", "override"] {
+    for expected in [
+        "Gate 1",
+        "only a rehearsal",
+        "override",
+        "Gate 2",
+        "not measured",
+    ] {
         assert!(page.body.contains(expected), "{expected}");
     }
 }
