@@ -18,5 +18,5 @@ pub use charts::run_charts;
 pub use compare::compare;
 pub(crate) use compare::{Contest, Judged, contests, judged};
 pub use facts::{RequestPoint, RunFacts};
-pub use host::{Own, host_charts, host_flags};
+pub use host::{host_charts, host_flags};
 pub use levels::{levels, summarise};

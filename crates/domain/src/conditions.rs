@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::timestamp::Timestamp;
 
+/// Seconds by which the start of one and the same process may seem to move: it is
+/// worked out from the machine's clock, which may be set meanwhile.
+pub const SAME_START_S: f64 = 2.0;
+
 /// All of it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StageConditions {
@@ -28,6 +32,18 @@ pub struct StageConditions {
     /// Why the stage ended before its time, where it did so by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<String>,
+    /// What the replies were like, where their text was looked at. It is not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replies: Option<RepliesSeen>,
+}
+
+/// What the measuring process saw of the replies' text while it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RepliesSeen {
+    /// Successful replies that were long enough to be judged.
+    pub judged: u64,
+    /// Of these, those that say the same over and over.
+    pub looping: u64,
 }
 
 /// What the engine's metrics said, before, during and after a stage (warm-up
@@ -69,6 +85,15 @@ pub struct EngineReport {
     /// A counter fell in between: the engine was restarted or its counts cleared.
     #[serde(default)]
     pub counters_fell: bool,
+    /// Tokens it had generated since its start, at the first reading.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generated_before: Option<u64>,
+    /// The same at the last reading.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generated_after: Option<u64>,
+    /// When its process began, at the last reading, in seconds since 1970-01-01 UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process_started_s: Option<f64>,
 }
 
 /// Counts of speculative decoding over a stage.

@@ -346,6 +346,10 @@ pub struct RunSample {
     /// Requests of the measuring client in flight, as it last said.
     #[serde(default)]
     pub own_in_flight: Option<u32>,
+    /// The stage whose requests that count were under way; none during warm-up and
+    /// between stages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<u32>,
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@ pub mod source;
 pub mod statistics;
 pub mod text;
 pub mod timestamp;
+pub mod validity;
 pub mod verdict;
 pub mod views;
 pub mod workload;

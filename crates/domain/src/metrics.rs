@@ -17,7 +17,6 @@ mod steady;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub(crate) use self::chunks::gaps;
 use self::samples::Samples;
 pub use self::{
     asked::StageAsked,
@@ -27,6 +26,10 @@ pub use self::{
     invariants::FAILURE_FLAG_SHARE,
     request::{RequestFigures, request_figures},
     stage::{stage_figures, whole_stage},
+};
+pub(crate) use self::{
+    chunks::gaps,
+    invariants::{CACHE_HIT_SHARE, COMMON_HEAD},
 };
 use crate::record::{ChunkTrace, RequestRecord};
 

@@ -14,8 +14,9 @@ use crate::{
     histogram::StageHistograms,
     ids::ContentHash,
     meter::{ClientInfo, MeterOutcome, RequestEvent},
-    metrics::{StageAsked, StageFigures, Traced, whole_stage},
+    metrics::{StageAsked, StageFigures, StageFlag, Traced, whole_stage},
     timestamp::Timestamp,
+    validity::{self, Own, RunParts, StagePart},
     workload::{StageKind, Workload},
 };
 
@@ -190,6 +191,25 @@ impl ResultFile {
         ContentHash::of(serde_json::to_vec(self).unwrap_or_default().as_slice())
     }
 
+    /// Adds the flags that follow from the run as a whole. Once more is as good as
+    /// once.
+    pub fn heed_run(&mut self) {
+        let parts: Vec<StagePart<'_>> = self.stages.iter().map(StagePart::from).collect();
+        let found = validity::check(&RunParts {
+            stages: &parts,
+            cold_prompts: self.workload.has_cold_prompts(),
+            settings: &self.endpoint.settings,
+            // No file holds any.
+            samples: &[],
+            own: &Own::default(),
+        });
+        for (index, flag) in found {
+            if let Some(stage) = self.stages.iter_mut().find(|stage| stage.index == index) {
+                stage.figures.flag(flag);
+            }
+        }
+    }
+
     fn refigure(&mut self) {
         for stage in &mut self.stages {
             if stage.records.is_empty() {
@@ -203,6 +223,7 @@ impl ResultFile {
                 .iter()
                 .map(|request| (request.record.clone(), request.trace.clone()))
                 .collect();
+            let stated = std::mem::take(&mut stage.figures.flags);
             stage.figures = whole_stage(
                 &self.workload,
                 stage.kind,
@@ -210,8 +231,12 @@ impl ResultFile {
                 &requests,
                 &stage.conditions,
             );
+            for flag in stated.into_iter().filter(StageFlag::is_of_host) {
+                stage.figures.flag(flag);
+            }
             stage.histograms = StageHistograms::of_events(&stage.records);
         }
+        self.heed_run();
         let marked = |request: &RequestEvent| request.record.simulated;
         self.endpoint.simulated |= self
             .stages

@@ -333,6 +333,16 @@ impl Workload {
         stages
     }
 
+    /// Is every prompt meant to be new to the engine? Shared prefixes and earlier turns
+    /// are meant to be found in its cache.
+    #[must_use]
+    pub const fn has_cold_prompts(&self) -> bool {
+        !matches!(
+            self.prompts,
+            PromptSet::SharedPrefix { .. } | PromptSet::Conversations { .. }
+        )
+    }
+
     /// One line for people: `256 tokens, completions, single stream and C = 1, 8; 3 repeats`.
     #[must_use]
     pub fn describe(&self) -> String {

@@ -325,7 +325,7 @@ pub(crate) async fn details(
 /// The engine's own settings, and what a launch proved beside them: variables, which
 /// no engine tells, and arguments where the engine told none. So a comparison names
 /// every difference that is known.
-fn settings(
+pub(crate) fn settings(
     mut settings: BTreeMap<String, String>,
     effective: Option<&EffectiveConfiguration>,
 ) -> BTreeMap<String, String> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use sqlx::{PgConnection, PgPool, types::Json};
+use sqlx::{PgConnection, PgExecutor, PgPool, types::Json};
 use tokdyno_domain::{
     conditions::StageConditions,
     goodput::Goodput,
@@ -332,6 +332,25 @@ pub(crate) async fn store(
     Ok(())
 }
 
+/// Puts other flags in the place of a stage's.
+pub(crate) async fn store_flags(
+    connection: &mut PgConnection,
+    run: RunId,
+    stage: u32,
+    flags: &[StageFlag],
+) -> Result<(), LabError> {
+    sqlx::query!(
+        "UPDATE stages SET flags = $3 WHERE run_id = $1 AND stage = $2",
+        run.0,
+        i64::from(stage),
+        // Hosts name processes as they like.
+        clean::json(serde_json::to_value(flags).unwrap_or_default()),
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
 /// The histograms of a run's stages that came without their requests.
 pub(crate) async fn histograms(
     connection: &mut PgConnection,
@@ -369,7 +388,10 @@ pub(crate) async fn conditions(
 }
 
 /// The stages of some runs, in their order.
-pub(crate) async fn of_runs(pool: &PgPool, runs: &[i64]) -> Result<Vec<StageRow>, LabError> {
+pub(crate) async fn of_runs(
+    executor: impl PgExecutor<'_>,
+    runs: &[i64],
+) -> Result<Vec<StageRow>, LabError> {
     Ok(sqlx::query_as!(
         StageRow,
         r#"SELECT run_id, stage, kind, concurrency, rate, rate_to, arrivals, burstiness, speed,
@@ -389,7 +411,7 @@ pub(crate) async fn of_runs(pool: &PgPool, runs: &[i64]) -> Result<Vec<StageRow>
            FROM stages WHERE run_id = ANY($1) ORDER BY run_id, stage"#,
         runs
     )
-    .fetch_all(pool)
+    .fetch_all(executor)
     .await?)
 }
 

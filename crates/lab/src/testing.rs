@@ -206,6 +206,7 @@ pub(crate) fn conditions() -> StageConditions {
         }),
         unsent: 0,
         ended_early: None,
+        replies: None,
     }
 }
 

@@ -13,6 +13,7 @@ mod sampling;
 pub(crate) mod spool;
 #[cfg(test)]
 mod tests;
+mod validity;
 
 use std::{
     collections::HashSet,

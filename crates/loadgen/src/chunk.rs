@@ -1,6 +1,6 @@
 //! What the JSON of a stream event means for a measurement.
 //!
-//! Only what the figures need is read; text is looked at and not kept. Shapes:
+//! Only what the figures need is read; text is handed on and not kept. Shapes:
 //! the OpenAI streams of `/v1/completions` and `/v1/chat/completions` as vLLM
 //! and SGLang send them.
 
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 /// What an event told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Meaning {
+pub(crate) struct Meaning<'a> {
     /// It is a token chunk: text of any kind, or a risen running usage.
     pub(crate) token: bool,
     /// It carries answer text (content or tool call, not reasoning).
@@ -24,6 +24,8 @@ pub(crate) struct Meaning {
     /// It told something that was not known before: a token, the finish reason, or
     /// another count. What tells nothing new can be sent for ever.
     pub(crate) news: bool,
+    /// Its text as it stands in the JSON, escapes and all: content, or else reasoning.
+    pub(crate) text: &'a str,
 }
 
 /// Why an event makes the reply a bad one.
@@ -63,8 +65,8 @@ impl Tally {
     ///
     /// # Errors
     /// [`ChunkError`]: no JSON, or an error object.
-    pub(crate) fn take(&mut self, data: &[u8]) -> Result<Meaning, ChunkError> {
-        let wire: Wire =
+    pub(crate) fn take<'a>(&mut self, data: &'a [u8]) -> Result<Meaning<'a>, ChunkError> {
+        let wire: Wire<'_> =
             serde_json::from_slice(data).map_err(|error| ChunkError::NotJson(error.to_string()))?;
         if let Some(error) = &wire.error {
             return Err(ChunkError::Reported(error_text(error)));
@@ -74,7 +76,8 @@ impl Tally {
             return Err(ChunkError::Reported(text.unwrap_or_default()));
         }
         let choices = wire.choices.unwrap_or_default();
-        let text = choices.content || choices.tool || choices.reasoning;
+        let (content, reasoning) = (choices.content, choices.reasoning);
+        let text = content.filled || choices.tool || reasoning.filled;
         let finished = choices.finish_reason.is_some();
         let mut news = text || (finished && self.finish_reason.is_none());
         if finished {
@@ -104,9 +107,14 @@ impl Tally {
         });
         Ok(Meaning {
             token,
-            answer: choices.content || choices.tool,
+            answer: content.filled || choices.tool,
             tokens,
             news: news || token,
+            text: if content.filled {
+                content.text
+            } else {
+                reasoning.text
+            },
         })
     }
 
@@ -181,9 +189,9 @@ fn error_text(value: &serde_json::Value) -> String {
 }
 
 #[derive(Deserialize)]
-struct Wire {
-    #[serde(default)]
-    choices: Option<Choices>,
+struct Wire<'a> {
+    #[serde(borrow, default)]
+    choices: Option<Choices<'a>>,
     #[serde(default)]
     usage: Option<Usage>,
     #[serde(default)]
@@ -221,79 +229,83 @@ struct CompletionDetails {
 }
 
 #[derive(Deserialize)]
-struct Choice {
-    #[serde(default)]
-    text: Filled,
-    #[serde(default)]
-    delta: Option<Delta>,
+struct Choice<'a> {
+    #[serde(borrow, default)]
+    text: Filled<'a>,
+    #[serde(borrow, default)]
+    delta: Option<Delta<'a>>,
     #[serde(default)]
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Delta {
-    #[serde(default)]
-    content: Filled,
-    #[serde(default)]
-    refusal: Filled,
-    #[serde(default)]
-    reasoning: Filled,
-    #[serde(default)]
-    reasoning_content: Filled,
+struct Delta<'a> {
+    #[serde(borrow, default)]
+    content: Filled<'a>,
+    #[serde(borrow, default)]
+    refusal: Filled<'a>,
+    #[serde(borrow, default)]
+    reasoning: Filled<'a>,
+    #[serde(borrow, default)]
+    reasoning_content: Filled<'a>,
     #[serde(default)]
     tool_calls: Option<ToolCalls>,
-    #[serde(default)]
-    function_call: Option<Function>,
+    #[serde(borrow, default)]
+    function_call: Option<Function<'a>>,
 }
 
 #[derive(Deserialize)]
-struct ToolCall {
-    #[serde(default)]
-    function: Option<Function>,
+struct ToolCall<'a> {
+    #[serde(borrow, default)]
+    function: Option<Function<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Function {
-    #[serde(default)]
-    name: Filled,
-    #[serde(default)]
-    arguments: Filled,
+struct Function<'a> {
+    #[serde(borrow, default)]
+    name: Filled<'a>,
+    #[serde(borrow, default)]
+    arguments: Filled<'a>,
 }
 
-impl Function {
-    fn filled(&self) -> bool {
-        self.name.0 || self.arguments.0
+impl Function<'_> {
+    const fn filled(&self) -> bool {
+        self.name.filled || self.arguments.filled
     }
 }
 
-/// The choices of a chunk folded into one answer, without a list in memory.
+/// The choices of a chunk folded into one answer, without a list in memory. Of several
+/// that say something the first speaks; only one is ever asked for.
 #[derive(Default)]
-struct Choices {
+struct Choices<'a> {
     any: bool,
-    content: bool,
-    reasoning: bool,
+    content: Filled<'a>,
+    reasoning: Filled<'a>,
     tool: bool,
     finish_reason: Option<String>,
 }
 
-impl<'de> Deserialize<'de> for Choices {
+impl<'de: 'a, 'a> Deserialize<'de> for Choices<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Fold;
         impl<'de> Visitor<'de> for Fold {
-            type Value = Choices;
+            type Value = Choices<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list of choices")
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Choices, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Choices<'de>, A::Error> {
                 let mut all = Choices::default();
-                while let Some(choice) = seq.next_element::<Choice>()? {
+                while let Some(choice) = seq.next_element::<Choice<'de>>()? {
                     all.any = true;
-                    all.content |= choice.text.0;
+                    all.content = all.content.or(choice.text);
                     if let Some(delta) = choice.delta {
-                        all.content |= delta.content.0 || delta.refusal.0;
-                        all.reasoning |= delta.reasoning.0 || delta.reasoning_content.0;
+                        all.content = all.content.or(delta.content).or(delta.refusal);
+                        all.reasoning = all
+                            .reasoning
+                            .or(delta.reasoning)
+                            .or(delta.reasoning_content);
                         all.tool |= delta.tool_calls.is_some_and(|calls| calls.0)
                             || delta.function_call.is_some_and(|call| call.filled());
                     }
@@ -321,7 +333,7 @@ impl<'de> Deserialize<'de> for ToolCalls {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<ToolCalls, A::Error> {
                 let mut filled = false;
-                while let Some(call) = seq.next_element::<ToolCall>()? {
+                while let Some(call) = seq.next_element::<ToolCall<'de>>()? {
                     filled |= call.function.is_some_and(|function| function.filled());
                 }
                 Ok(ToolCalls(filled))
@@ -331,22 +343,37 @@ impl<'de> Deserialize<'de> for ToolCalls {
     }
 }
 
-/// Is there text? Looks at any JSON value as it stands: unescaping a string would
-/// take memory for each chunk, and its text is not wanted.
-#[derive(Default)]
-struct Filled(bool);
+/// Is there text, and which? Looks at any JSON value as it stands: unescaping a string
+/// would take memory for each chunk.
+#[derive(Default, Clone, Copy)]
+struct Filled<'a> {
+    filled: bool,
+    /// Of a string, what stands between its quotes.
+    text: &'a str,
+}
 
-impl<'de> Deserialize<'de> for Filled {
+impl<'a> Filled<'a> {
+    const fn or(self, other: Self) -> Self {
+        if self.filled { self } else { other }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Filled<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = <&RawValue>::deserialize(deserializer)?.get();
-        Ok(Self(match raw.as_bytes() {
-            [b'"', inside @ .., b'"'] => !inside.is_empty(),
+        let raw = <&'de RawValue>::deserialize(deserializer)?.get();
+        let text = raw
+            .strip_prefix('"')
+            .and_then(|rest| rest.strip_suffix('"'))
+            .unwrap_or_default();
+        let filled = match raw.as_bytes() {
+            [b'"', ..] => !text.is_empty(),
             [b'[', inside @ .., b']'] | [b'{', inside @ .., b'}'] => {
                 !inside.trim_ascii().is_empty()
             }
             [b'n' | b't' | b'f', ..] => false,
             _ => true,
-        }))
+        };
+        Ok(Self { filled, text })
     }
 }
 
@@ -381,19 +408,21 @@ impl<'de> Deserialize<'de> for IsError {
 mod tests {
     use super::*;
 
-    /// But for the news, which have a test of their own.
-    fn meaning(token: bool, answer: bool, tokens: Option<u32>) -> Meaning {
+    /// But for the news and the text, which have tests of their own.
+    fn meaning(token: bool, answer: bool, tokens: Option<u32>) -> Meaning<'static> {
         Meaning {
             token,
             answer,
             tokens,
             news: false,
+            text: "",
         }
     }
 
-    fn take(tally: &mut Tally, json: &str) -> Meaning {
+    fn take(tally: &mut Tally, json: &str) -> Meaning<'static> {
         Meaning {
             news: false,
+            text: "",
             ..tally.take(json.as_bytes()).expect(json)
         }
     }
@@ -454,6 +483,28 @@ mod tests {
         ] {
             let json = format!(r#"{{"choices":[{{"text": {value} }}]}}"#);
             assert_eq!(take(&mut Tally::default(), &json).token, filled, "{json}");
+        }
+    }
+
+    #[test]
+    fn the_text_is_handed_on_as_it_stands() {
+        for (json, text) in [
+            (r#"{"choices":[{"text":" a\n"}]}"#, r" a\n"),
+            (
+                r#"{"choices":[{"delta":{"content":"","reasoning":"why"}}]}"#,
+                "why",
+            ),
+            (
+                r#"{"choices":[{"delta":{"reasoning_content":"why","content":"so"}}]}"#,
+                "so",
+            ),
+            (r#"{"choices":[{"text":"a"},{"text":"b"}]}"#, "a"),
+            (r#"{"choices":[{"text":null}]}"#, ""),
+            (r#"{"choices":[{"delta":{"content":[{"text":"x"}]}}]}"#, ""),
+            (r#"{"choices":[]}"#, ""),
+        ] {
+            let told = Tally::default().take(json.as_bytes()).map(|told| told.text);
+            assert_eq!(told, Ok(text), "{json}");
         }
     }
 
@@ -533,7 +584,7 @@ mod tests {
         assert_eq!(tally.finish_reason.as_deref(), Some("length"));
     }
 
-    impl Meaning {
+    impl Meaning<'_> {
         fn without_tokens(self) -> Self {
             Self {
                 tokens: None,

@@ -33,6 +33,7 @@ mod fetch;
 mod fit;
 mod http;
 mod load;
+mod looping;
 mod machine;
 mod preflight;
 mod progress;

@@ -15,6 +15,7 @@ use std::{
 };
 
 use tokdyno_domain::{
+    conditions::RepliesSeen,
     meter::ApiKey,
     metrics::Traced,
     prompts::{Fit, PromptSet},
@@ -101,6 +102,8 @@ pub(crate) struct Loaded {
     /// How much later than scheduled the requests of an open loop were sent,
     /// connecting not included, in ms.
     pub(crate) lags_ms: Vec<f64>,
+    /// What the successful replies were like.
+    pub(crate) replies: RepliesSeen,
 }
 
 /// Runs a load to its end, or until the stop flag is raised.

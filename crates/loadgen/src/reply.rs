@@ -6,6 +6,7 @@ use tokdyno_domain::record::{ChunkTrace, Failure, FailureKind, RequestRecord, To
 use crate::{
     chunk::{self, Tally},
     http::{Decoder, Head, Piece},
+    looping::Looping,
     sse::Parser,
 };
 
@@ -77,6 +78,7 @@ pub(crate) struct Reply {
     failure: Option<Failure>,
     /// The answer's text, where it is wanted.
     text: Option<String>,
+    looping: Looping,
 }
 
 impl Reply {
@@ -107,6 +109,7 @@ impl Reply {
             reusable: false,
             failure: None,
             text: None,
+            looping: Looping::default(),
         }
     }
 
@@ -119,6 +122,11 @@ impl Reply {
     /// The text that was kept: content alone, no reasoning.
     pub(crate) fn take_text(&mut self) -> String {
         self.text.take().unwrap_or_default()
+    }
+
+    /// Does it say the same over and over? None of a reply too short to tell.
+    pub(crate) const fn is_looping(&self) -> Option<bool> {
+        self.looping.is_looping()
     }
 
     /// Takes the bytes of one read, all stamped `at_ns`.
@@ -367,6 +375,7 @@ impl Reply {
         if meaning.answer && self.first_answer_ns.is_none() {
             self.first_answer_ns = Some(at_ns);
         }
+        self.looping.take(meaning.text.as_bytes());
         if let Some(kept) = &mut self.text
             && kept.len() < MAX_TEXT
         {

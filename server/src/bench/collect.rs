@@ -143,7 +143,7 @@ impl Collected {
                 stages.push(finished(stage, &workload));
             }
         }
-        ResultFile {
+        let mut result = ResultFile {
             schema_version: RESULT_SCHEMA,
             tool: TOOL.to_owned(),
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -165,7 +165,9 @@ impl Collected {
             outcome,
             stages,
             skipped: self.skipped,
-        }
+        };
+        result.heed_run();
+        result
     }
 
     fn stage(&mut self, index: u32) -> Option<&mut Stage> {

@@ -116,7 +116,7 @@ fn headline(view: &RunView) -> Vec<Headline> {
             label: "Single stream".to_owned(),
             estimate,
             unit: "tok/s",
-            doubtful: is_doubtful(level),
+            doubtful: level.is_doubtful(),
             note: level
                 .decode_tps
                 .map(|decode| {
@@ -145,7 +145,7 @@ fn headline(view: &RunView) -> Vec<Headline> {
             label: format!("Highest throughput, at {at}"),
             estimate,
             unit: "tok/s",
-            doubtful: is_doubtful(peak),
+            doubtful: peak.is_doubtful(),
             note: String::new(),
         });
         if let Some(estimate) = peak.decode_tps {
@@ -153,7 +153,7 @@ fn headline(view: &RunView) -> Vec<Headline> {
                 label: format!("Speed of each user, at {at}"),
                 estimate,
                 unit: "tok/s",
-                doubtful: is_doubtful(peak),
+                doubtful: peak.is_doubtful(),
                 note: String::new(),
             });
         }
@@ -162,7 +162,7 @@ fn headline(view: &RunView) -> Vec<Headline> {
                 label: format!("Time to first token, at {at}"),
                 estimate,
                 unit: "ms",
-                doubtful: is_doubtful(peak),
+                doubtful: peak.is_doubtful(),
                 note: " · median".to_owned(),
             });
         }
@@ -195,7 +195,7 @@ fn rate(level: &LevelView, figures: &mut Vec<Headline>) {
             label,
             estimate,
             unit,
-            doubtful: is_doubtful(level),
+            doubtful: level.is_doubtful(),
             note: note.to_owned(),
         }));
     }
@@ -203,12 +203,6 @@ fn rate(level: &LevelView, figures: &mut Vec<Headline>) {
 
 fn level(view: &RunView, is: impl Fn(&LevelView) -> bool) -> Option<&LevelView> {
     view.levels.iter().find(|level| is(level))
-}
-
-/// Something forbids resting a verdict on it. Recorded figures support none, which
-/// their source says already.
-fn is_doubtful(level: &LevelView) -> bool {
-    level.disputed || !level.flags.is_empty()
 }
 
 /// The run's remarks, and each level's flags with the level they belong to.

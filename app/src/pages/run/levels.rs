@@ -61,7 +61,7 @@ pub(super) fn Levels(data: RunData) -> impl IntoView {
 }
 
 fn row(level: &LevelView, bounds: bool) -> impl IntoView + use<> {
-    let doubtful = level.disputed || !level.flags.is_empty();
+    let doubtful = level.is_doubtful();
     view! {
         <tr class:doubtful=doubtful>
             <th scope="row">

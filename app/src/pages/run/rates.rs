@@ -63,7 +63,7 @@ pub(super) fn Rates(data: RunData) -> impl IntoView {
 }
 
 fn row(level: &LevelView, bounds: bool) -> impl IntoView + use<> {
-    let doubtful = level.disputed || !level.flags.is_empty();
+    let doubtful = level.is_doubtful();
     let cell = move |estimate| {
         view! {
             <td class="num">

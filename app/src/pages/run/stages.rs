@@ -91,7 +91,9 @@ pub(super) fn Stages(data: RunData) -> impl IntoView {
 }
 
 fn row(stage: StageView) -> impl IntoView {
-    let doubtful = stage.disputed || !stage.flags.is_empty() || stage.remark.is_some();
+    let doubtful = stage.disputed
+        || stage.remark.is_some()
+        || stage.flags.iter().any(StageFlag::forbids_verdict);
     let mut remarks: Vec<String> = stage.flags.iter().map(StageFlag::sentence).collect();
     remarks.extend(stage.remark);
     if let Some(goodput) = &stage.goodput {

@@ -4,6 +4,7 @@
 mod contests;
 mod decision;
 mod figures;
+mod flags;
 mod groups;
 mod verdicts;
 

@@ -1,42 +1,28 @@
 //! What the host did during a run: charts of its GPUs over time, and what of it a
 //! reader of the figures must know.
 
-mod flags;
-
 use std::collections::BTreeMap;
-
-pub use flags::host_flags;
 
 use crate::{
     chart::{Axis, ChartSpec, Line, Mark, Point, Scale, Series},
     host::{GpuSample, RunSample},
+    metrics::StageFlag,
     source::Source,
     text,
     timestamp::Timestamp,
+    validity::{self, Own},
 };
 
 /// Most points of a line: of more samples, neighbours are averaged.
 const MOST_POINTS: usize = 400;
 
-/// Whose the GPUs and processes of a run are.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Own {
-    /// Numbers of the launch's GPUs; none means all of the host's.
-    pub gpus: Option<Vec<u32>>,
-    /// Identities of the same GPUs; none where they are not known: then every GPU
-    /// counts as the launch's.
-    pub gpu_uuids: Option<Vec<String>>,
-    /// Processes of the launch. Those that hold GPU memory in the first sample count
-    /// as its own too, since the launch owned the GPUs by then.
-    pub pids: Vec<u32>,
-}
-
-impl Own {
-    fn has_gpu(&self, gpu: &GpuSample) -> bool {
-        self.gpus
-            .as_ref()
-            .is_none_or(|numbers| numbers.contains(&gpu.index))
-    }
+/// What a reader of the figures must know of the host, a sentence each.
+#[must_use]
+pub fn host_flags(samples: &[RunSample], own: &Own) -> Vec<String> {
+    validity::host(samples, own)
+        .iter()
+        .map(StageFlag::sentence)
+        .collect()
 }
 
 /// Clocks, power and temperature of the launch's GPUs over time, a line per GPU.
@@ -181,26 +167,43 @@ fn axis(label: &str, unit: &str) -> Axis {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::HostSample;
+    use crate::validity::testing::{gpu, sample};
 
-    pub(super) fn sample(second: i64, gpus: Vec<GpuSample>) -> RunSample {
-        RunSample {
-            sample: HostSample {
-                at: Timestamp(second * 1_000_000),
-                gpus,
-                ..HostSample::default()
-            },
-            ..RunSample::default()
-        }
+    #[test]
+    fn a_quiet_host_has_no_flag() {
+        let samples: Vec<RunSample> = (0..20)
+            .map(|second| sample(second, vec![gpu(0, 2000 + u32::from(second % 3 == 0) * 15)]))
+            .collect();
+        assert_eq!(host_flags(&samples, &Own::default()), Vec::<String>::new());
+        assert_eq!(host_flags(&[], &Own::default()), Vec::<String>::new());
     }
 
-    pub(super) fn gpu(index: u32, sm_mhz: u32) -> GpuSample {
-        GpuSample {
-            index,
-            sm_mhz: Some(sm_mhz),
-            utilisation: Some(99),
-            ..GpuSample::default()
-        }
+    #[test]
+    fn what_the_host_did_is_said_in_sentences() {
+        let samples: Vec<RunSample> = (0..4)
+            .map(|second| {
+                let mut hot = gpu(2, 2000);
+                hot.temperature_c = Some(if second == 3 { 91 } else { 60 });
+                if second == 0 {
+                    hot.throttle = vec!["power cap".to_owned()];
+                }
+                let mut other = gpu(0, 2000);
+                other.throttle.clone_from(&hot.throttle);
+                sample(second, vec![other, hot])
+            })
+            .collect();
+        let flags = host_flags(&samples, &Own::default());
+        assert_eq!(flags.len(), 2, "{flags:?}");
+        assert!(
+            flags[0].starts_with(
+                "Clocks were held down (power cap) on GPUs 0 and 2 in 25 % of the samples:"
+            ),
+            "{flags:?}"
+        );
+        assert_eq!(
+            flags[1],
+            "GPU 2 reached 91 °C. Hot GPUs slow down; look at the cooling."
+        );
     }
 
     #[test]

@@ -54,6 +54,10 @@ pub(super) fn engine(stages: &[&StageView]) -> Option<EngineReport> {
         e2el_mean_ms: mean(|report| report.e2el_mean_ms),
         speculation: speculation(&reports),
         counters_fell: reports.iter().any(|report| report.counters_fell),
+        // Of a moment, not of a level.
+        generated_before: None,
+        generated_after: None,
+        process_started_s: None,
     })
 }
 

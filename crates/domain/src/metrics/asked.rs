@@ -39,10 +39,7 @@ impl StageAsked {
                 prompts => prompts.asked_prompt_tokens(0),
             },
             goodput: workload.goodput,
-            cold_prompts: !matches!(
-                workload.prompts,
-                PromptSet::SharedPrefix { .. } | PromptSet::Conversations { .. }
-            ),
+            cold_prompts: workload.has_cold_prompts(),
         }
     }
 }

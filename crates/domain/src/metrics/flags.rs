@@ -1,5 +1,7 @@
 //! What a reader must know about a stage.
 
+mod sentence;
+
 use serde::{Deserialize, Serialize};
 
 /// Something a reader must know about a stage before believing it.
@@ -139,101 +141,106 @@ pub enum StageFlag {
         /// Why.
         reason: String,
     },
+    /// A 99th percentile was stated for fewer requests than it needs, and left out.
+    FewForP99 {
+        /// How many requests succeeded.
+        requests: u64,
+    },
+    /// Replies that say the same over and over.
+    LoopingReplies {
+        /// How many.
+        requests: u64,
+        /// Of how many that were looked at.
+        of: u64,
+        /// The engine was speculating: a drafter guesses a loop nearly always.
+        speculative: bool,
+    },
+    /// The server sends many tokens in one chunk.
+    BundledTokens {
+        /// Tokens per chunk, on average.
+        per_chunk: f64,
+    },
+    /// The engine kept requests waiting for the whole of the stage.
+    EngineQueue {
+        /// Requests it worked on, at most.
+        running: u32,
+        /// Requests that waited, at most.
+        waiting: u32,
+        /// C.
+        asked: u32,
+    },
+    /// Fewer requests reached the engine than were in flight.
+    HeldBack {
+        /// Requests that it worked on or kept waiting, at most.
+        at_engine: u32,
+        /// Requests in flight, on average.
+        in_flight: f64,
+    },
+    /// Another life of the engine, or another engine, answered than before.
+    EngineRestarted {
+        /// Index of the last stage before.
+        after: u32,
+    },
+    /// The first repeat of a level was slower than all others.
+    SlowBeginning {
+        /// By which share of the others' mean.
+        slower: f64,
+        /// By which share the mean over all repeats is too low.
+        bias: f64,
+    },
+    /// Clocks of GPUs moved under load.
+    ClockDrift {
+        /// Which GPUs.
+        gpus: Vec<u32>,
+        /// Lowest tenth, in MHz.
+        low_mhz: u32,
+        /// Highest tenth, in MHz.
+        high_mhz: u32,
+    },
+    /// Clocks of GPUs were held down.
+    ClocksHeldDown {
+        /// Which GPUs.
+        gpus: Vec<u32>,
+        /// Why, in the driver's words.
+        reasons: Vec<String>,
+        /// Share of the samples, 0 to 1.
+        share: f64,
+    },
+    /// A GPU came near the heat at which it slows down.
+    HotGpu {
+        /// Which.
+        gpu: u32,
+        /// Its highest temperature, in °C.
+        celsius: u32,
+    },
+    /// A GPU was much hotter, or cooler, than in the first repeat of the level.
+    TemperatureDrift {
+        /// Which.
+        gpu: u32,
+        /// Median in the first repeat, in °C.
+        from: u32,
+        /// Median in this one, in °C.
+        to: u32,
+    },
+    /// Processes of others came to the GPUs.
+    OtherProcesses {
+        /// Each in words: number, name, whose.
+        processes: Vec<String>,
+        /// GPU memory that they held at most, in MiB.
+        mib: u64,
+        /// Share of the samples, 0 to 1.
+        share: f64,
+    },
+    /// The engine worked on more requests than the client had in flight.
+    OtherRequests {
+        /// How many more, at most.
+        most: u64,
+        /// Share of the samples, 0 to 1.
+        share: f64,
+    },
 }
 
 impl StageFlag {
-    /// What was seen, what it does to the figure, and what to do.
-    #[must_use]
-    pub fn sentence(&self) -> String {
-        match self {
-            Self::Failures { failed, requests } => format!(
-                "{failed} of {requests} requests failed: no verdict rests on this stage. Look at the failures and measure again."
-            ),
-            Self::CountedByChunk { requests } => format!(
-                "The server sent no usage for {requests} requests, so chunks were counted instead of tokens: not comparable with other runs. Let the server send usage (stream_options.include_usage)."
-            ),
-            Self::ApproximateTpot { requests } => format!(
-                "{requests} requests packed several tokens into a chunk without running usage: TPOT is approximate. A server that sends continuous_usage_stats makes it exact."
-            ),
-            Self::NoDone { requests } => format!(
-                "{requests} streams ended without [DONE], though finish reason and usage came: counted as successes."
-            ),
-            Self::LengthMismatch { requests, asked } => {
-                let asked = asked.map_or_else(|| "as long as".to_owned(), |asked| format!("{asked} tokens long, as"));
-                format!(
-                    "{requests} replies are not {asked} asked: speeds of different lengths are not comparable. Check that the server honours ignore_eos and its context length."
-                )
-            }
-            Self::LowConcurrency { achieved, asked } => format!(
-                "On average {achieved:.1} of {asked} requests were in flight: throughput is understated. Ask for more requests per stage."
-            ),
-            Self::Partial => {
-                "The stage did not run to its end: its figures rest on the requests that were finished.".to_owned()
-            }
-            Self::HighConcurrency {
-                achieved,
-                peak,
-                asked,
-            } => format!(
-                "Up to {peak} requests were in flight, {achieved:.1} on average, where {asked} were asked for: times and requests contradict each other. Do not use this stage, and report it."
-            ),
-            Self::NotPositiveTtft { requests } => format!(
-                "{requests} requests have a time to first token that is not positive, which no server can do. Do not use this stage, and report it."
-            ),
-            Self::TimesNotMonotonic { requests } => format!(
-                "{requests} requests have times that run backwards. Do not use this stage, and report it."
-            ),
-            Self::UsageInconsistent { requests } => format!(
-                "The running usage of {requests} requests does not add up to the usage at their end: times per token are approximate. Look whether a proxy changes the stream."
-            ),
-            Self::PeakBelowMean { peak, mean } => format!(
-                "The busiest second delivered {peak:.1} tok/s, less than the average of {mean:.1}: tokens were not counted where they came. The peak is not to be used."
-            ),
-            Self::PromptLengthMismatch { requests, asked } => {
-                let asked = asked.map_or_else(|| "as long as".to_owned(), |asked| format!("{asked} tokens long, as"));
-                format!(
-                    "{requests} prompts are not {asked} asked: times to first token are of other lengths. The server's tokenizer splits the words differently; choose a file of prompts."
-                )
-            }
-            Self::ScheduleLag { p99_ms } => format!(
-                "Requests left late, one in a hundred by {p99_ms:.1} ms or more: the load was not the one asked for. Use ttft_intended, or lower the rate."
-            ),
-            Self::Unsent { requests } => format!(
-                "{requests} requests that were planned were never sent: the load was not the one asked for."
-            ),
-            Self::BeyondCertificate { needed, certified } => format!(
-                "This machine was seen to time {certified:.0} chunks per second truthfully; the stage had {needed:.0}. Start the meter on another host, or lower the concurrency."
-            ),
-            Self::ClientBusy { share } => format!(
-                "The measuring thread was busy {:.0} % of the time: it may have read late. Start the meter on another host, or lower the concurrency.",
-                share * 100.0
-            ),
-            Self::ClientStolen { share } => format!(
-                "The measuring machine lost {:.1} % of its processor time to its neighbours: times may be late. Measure from a machine that is not shared.",
-                share * 100.0
-            ),
-            Self::ClientLag { p99_ms } => format!(
-                "The measuring thread was woken late, one time in a hundred by {p99_ms:.1} ms or more: requests may have been sent late. Stop what else runs on this machine."
-            ),
-            Self::EngineCountersFell => {
-                "A counter of the engine fell during the stage: it was restarted or its counts were cleared. Acceptance and cache figures are left out.".to_owned()
-            }
-            Self::EngineCap { cap, in_flight } => format!(
-                "The engine runs at most {cap} requests at once and {in_flight} were sent: the rest waited in its queue, and their wait is part of the times. Raise its limit, or ask for {cap} at once."
-            ),
-            Self::ForeignRequests { requests } => format!(
-                "The engine finished {requests} requests that were not ours: somebody else used it meanwhile. Measure again when it is free."
-            ),
-            Self::CacheHits { share } => format!(
-                "{:.0} % of the prompt tokens came from the prefix cache, though every prompt was meant to be new: times to first token are too good. Clear the cache before each stage; a seed of its own helps only where prompts are drawn.",
-                share * 100.0
-            ),
-            Self::CacheNotCleared { reason } => format!(
-                "The prefix cache was not cleared before the stage: {reason}"
-            ),
-        }
-    }
-
     /// Does this forbid comparing the stage with others?
     #[must_use]
     pub const fn forbids_verdict(&self) -> bool {
@@ -249,20 +256,40 @@ impl StageFlag {
                 | Self::Unsent { .. }
                 | Self::BeyondCertificate { .. }
                 | Self::ForeignRequests { .. }
+                | Self::LoopingReplies {
+                    speculative: true,
+                    ..
+                }
+                | Self::EngineRestarted { .. }
+                | Self::OtherProcesses { .. }
+                | Self::OtherRequests { .. }
         )
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    /// Was it seen in the samples of the host? They stay with the run: no file holds
+    /// them, so such a flag cannot be worked out from one.
+    #[must_use]
+    pub const fn is_of_host(&self) -> bool {
+        matches!(
+            self,
+            Self::ClockDrift { .. }
+                | Self::ClocksHeldDown { .. }
+                | Self::HotGpu { .. }
+                | Self::TemperatureDrift { .. }
+                | Self::OtherProcesses { .. }
+                | Self::OtherRequests { .. }
+        )
+    }
 
-    #[test]
-    fn the_remedy_for_cache_hits_fits_all_prompts() {
-        let said = StageFlag::CacheHits { share: 0.25 }.sentence();
-        assert!(said.starts_with("25 % of the prompt tokens"), "{said}");
-        // The seed changes nothing about listed prompts.
-        assert!(said.contains("Clear the cache before each stage"), "{said}");
-        assert!(said.contains("only where prompts are drawn"), "{said}");
+    /// Adds it to flags, or puts it in the place of the one of its kind.
+    pub fn put(self, flags: &mut Vec<Self>) {
+        let kind = std::mem::discriminant(&self);
+        match flags
+            .iter_mut()
+            .find(|other| std::mem::discriminant(*other) == kind)
+        {
+            Some(other) => *other = self,
+            None => flags.push(self),
+        }
     }
 }

@@ -92,16 +92,8 @@ impl StageFigures {
     }
 
     /// Adds a flag, or puts it in the place of the one of its kind.
-    pub(super) fn flag(&mut self, flag: StageFlag) {
-        let kind = std::mem::discriminant(&flag);
-        match self
-            .flags
-            .iter_mut()
-            .find(|other| std::mem::discriminant(*other) == kind)
-        {
-            Some(other) => *other = flag,
-            None => self.flags.push(flag),
-        }
+    pub(crate) fn flag(&mut self, flag: StageFlag) {
+        flag.put(&mut self.flags);
     }
 }
 

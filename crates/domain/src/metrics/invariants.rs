@@ -1,7 +1,9 @@
 //! What must hold of requests and figures whatever the engine: where it does not,
 //! the measurement contradicts itself, and the stage says so.
 
-use super::{RequestFigures, StageAsked, StageFigures, StageFlag, Traced, chunks::token_counts};
+use super::{
+    P99_NEEDS, RequestFigures, StageAsked, StageFigures, StageFlag, Traced, chunks::token_counts,
+};
 use crate::record::{ChunkTrace, RequestRecord, TokenCount};
 
 /// Share of failed requests above which a stage is flagged and supports no verdict.
@@ -32,12 +34,12 @@ const PROMPT_SLACK: f64 = 0.01;
 
 /// Share of the prompt tokens in the prefix cache above which cold prompts were not
 /// cold.
-const CACHE_HIT_SHARE: f64 = 0.05;
+pub(crate) const CACHE_HIT_SHARE: f64 = 0.05;
 
 /// Cached tokens of a prompt that are expected all the same: the mark at the
 /// beginning, the head of the chat template, the first words of a phrase. Without
 /// this allowance a prompt of twenty tokens would be flagged for its template.
-const COMMON_HEAD: u64 = 8;
+pub(crate) const COMMON_HEAD: u64 = 8;
 
 /// What is counted while the requests are gone through.
 #[derive(Default)]
@@ -133,6 +135,35 @@ impl StageFigures {
         }
         if !asked.complete {
             self.flag(StageFlag::Partial);
+        }
+        self.drop_p99();
+    }
+
+    /// A 99th percentile of fewer requests than it needs is left out, as it would be
+    /// had they been here.
+    fn drop_p99(&mut self) {
+        let completed = self.completed;
+        let mut dropped = false;
+        for distribution in [
+            &mut self.ttft_ms,
+            &mut self.ttft_intended_ms,
+            &mut self.first_answer_ms,
+            &mut self.tpot_ms,
+            &mut self.itl_ms,
+            &mut self.icl_ms,
+            &mut self.e2el_ms,
+            &mut self.e2e_tps,
+            &mut self.decode_tps,
+        ] {
+            // Gaps are many a request, and no independent values.
+            if distribution.count.min(completed) < P99_NEEDS as u64 {
+                dropped |= distribution.p99.take().is_some();
+            }
+        }
+        if dropped {
+            self.flag(StageFlag::FewForP99 {
+                requests: completed,
+            });
         }
     }
 }

@@ -68,7 +68,19 @@ pub(super) fn impossible_condition(conditions: &StageConditions) -> Option<Named
     engine
         .or(client)
         .or_else(|| certificate.and_then(impossible_certificate))
-        .or_else(|| first(&[("unsent", Some(conditions.unsent as f64))], LARGEST))
+        .or_else(|| {
+            let replies = conditions.replies.unwrap_or_default();
+            let counts = [
+                ("unsent", Some(conditions.unsent as f64)),
+                ("judged", Some(replies.judged as f64)),
+            ];
+            first(&counts, LARGEST).or_else(|| {
+                first(
+                    &[("looping", Some(replies.looping as f64))],
+                    replies.judged as f64,
+                )
+            })
+        })
 }
 
 fn impossible_report(engine: &EngineReport) -> Option<Named> {
@@ -96,6 +108,9 @@ fn impossible_report(engine: &EngineReport) -> Option<Named> {
             ),
             ("accepted", count(speculation.map(|counts| counts.accepted))),
             ("accepted_at", count(at.copied())),
+            ("generated_before", count(engine.generated_before)),
+            ("generated_after", count(engine.generated_after)),
+            ("process_started_s", engine.process_started_s),
         ],
         LARGEST,
     )

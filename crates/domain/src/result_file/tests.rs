@@ -1,5 +1,6 @@
 //! What is read, and what is refused.
 
+mod validity;
 mod version_2;
 
 use std::collections::BTreeMap;

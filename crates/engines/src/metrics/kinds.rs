@@ -10,6 +10,9 @@ use super::text::{Sample, samples};
 const MAX_PLACES: usize = 64;
 const VLLM: &str = "vllm:";
 const SGLANG: &str = "sglang:";
+/// As the Prometheus client of Python names it; absent where several processes share
+/// their metrics.
+const STARTED: &str = "process_start_time_seconds";
 
 /// One look at an engine's metrics. What was not there is none.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +49,8 @@ pub struct Readings {
     pub spec_accepted: Option<f64>,
     /// Of these, by place in the draft. SGLang does not count them.
     pub spec_accepted_at: Vec<f64>,
+    /// When the process that answered began, in seconds since 1970-01-01 UTC.
+    pub process_started_s: Option<f64>,
 }
 
 /// Sum and number of a histogram's observations.
@@ -63,9 +68,14 @@ impl Readings {
     pub fn of(text: &str) -> Option<Self> {
         let mut readings: Option<Self> = None;
         let mut ranks = Ranks::default();
-        for sample in samples(text, &[VLLM, SGLANG]) {
+        let mut started: Option<f64> = None;
+        for sample in samples(text, &[VLLM, SGLANG, STARTED]) {
             // Not a number is no number; an engine without work may say so.
             if !sample.value.is_finite() {
+                continue;
+            }
+            if sample.name == STARTED {
+                started = Some(sample.value);
                 continue;
             }
             let kind = if sample.name.starts_with(VLLM) {
@@ -81,6 +91,7 @@ impl Readings {
             }
         }
         let mut readings = readings?;
+        readings.process_started_s = started.filter(|at| *at > 0.0);
         readings.running = readings.running.or_else(|| ranks.sum(RUNNING));
         readings.waiting = readings.waiting.or_else(|| ranks.sum(QUEUED));
         readings.kv_use = readings.kv_use.or_else(|| ranks.most(USAGE));
@@ -117,6 +128,7 @@ impl Readings {
             spec_drafted: None,
             spec_accepted: None,
             spec_accepted_at: Vec::new(),
+            process_started_s: None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! From readings to what happened between them.
 
 use tokdyno_domain::{
-    conditions::{EngineReport, Speculation},
+    conditions::{EngineReport, SAME_START_S, Speculation},
     engine::EngineKind,
 };
 
@@ -38,6 +38,9 @@ pub fn report(before: &Readings, during: &[Readings], after: &Readings) -> Engin
             let next = during.iter().chain(std::iter::once(after));
             all.zip(next).any(|(one, next)| counters_fell(one, next))
         },
+        generated_before: before.generation_tokens.and_then(whole),
+        generated_after: after.generation_tokens.and_then(whole),
+        process_started_s: after.process_started_s,
         ..EngineReport::default()
     };
     if report.counters_fell {
@@ -56,7 +59,8 @@ pub fn report(before: &Readings, during: &[Readings], after: &Readings) -> Engin
     report
 }
 
-/// Is any counter of `after` below that of `before`? Also if it is another engine.
+/// Is any counter of `after` below that of `before`? Also if it is another engine, or
+/// another process of it.
 #[must_use]
 pub fn counters_fell(before: &Readings, after: &Readings) -> bool {
     let counters = |readings: &Readings| {
@@ -74,7 +78,12 @@ pub fn counters_fell(before: &Readings, after: &Readings) -> bool {
             readings.spec_accepted,
         ]
     };
-    before.kind != after.kind
+    let moved = before
+        .process_started_s
+        .zip(after.process_started_s)
+        .is_some_and(|(then, now)| (now - then).abs() > SAME_START_S);
+    moved
+        || before.kind != after.kind
         || counters(before)
             .into_iter()
             .zip(counters(after))
@@ -233,5 +242,27 @@ mod tests {
         let told = report(&before, &[], &after);
         assert_eq!((told.finished, told.prompt_tokens), (Some(5), Some(95)));
         assert_eq!((told.samples, told.running_mean), (0, None));
+    }
+
+    #[test]
+    fn a_new_process_is_told_though_its_counters_are_higher() {
+        let at = |started: &str, generated: u32| {
+            let text = format!(
+                "process_start_time_seconds {started}\nvllm:generation_tokens_total {generated}\n"
+            );
+            Readings::of(&text).expect("readings")
+        };
+        let same = report(&at("1.7e9", 5), &[], &at("1700000002", 9));
+        assert_eq!(same.generation_tokens, Some(4));
+        assert_eq!(
+            (same.generated_before, same.generated_after),
+            (Some(5), Some(9))
+        );
+        assert_eq!(same.process_started_s, Some(1_700_000_002.0));
+        let another = report(&at("1.7e9", 5), &[], &at("1700000003", 9));
+        assert!(another.counters_fell);
+        assert_eq!(another.generation_tokens, None);
+        assert_eq!(another.generated_after, Some(9));
+        assert_eq!(Readings::of("process_start_time_seconds 1.7e9\n"), None);
     }
 }

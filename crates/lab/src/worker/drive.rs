@@ -305,7 +305,7 @@ impl Drive<'_> {
                     finished = Some(end);
                 }
                 if let (Some(sampling), Some(progress)) = (sampling, &batch.progress) {
-                    sampling.own_in_flight(progress.in_flight);
+                    sampling.client_at(progress);
                 }
                 if batch.is_empty() {
                     caught_up = true;

@@ -15,7 +15,10 @@ use tokdyno_domain::{
     workload::{StagePlan, Workload},
 };
 
-use super::lease::{self, Held, Lease};
+use super::{
+    lease::{self, Held, Lease},
+    validity,
+};
 use crate::{
     LabError, clean,
     live::{announce, emit},
@@ -205,7 +208,7 @@ fn planned(plan: &[StagePlan], run: RunId, index: u32) -> Result<&StagePlan, Lab
 }
 
 /// Ends a run; before that, stages which the meter did not finish get the figures
-/// of the requests that are stored.
+/// of the requests that are stored, and the run is checked as a whole.
 pub(crate) async fn conclude(
     pool: &PgPool,
     lease: &Lease,
@@ -217,6 +220,7 @@ pub(crate) async fn conclude(
     let mut tx = pool.begin().await?;
     let held = lease::hold(&mut tx, lease).await?;
     partial_stages(&mut tx, lease.run, workload, held.simulated).await?;
+    validity::store(&mut tx, lease.run, workload).await?;
     let finished_at = finished_at.map(Timestamp::to_datetime);
     lease::end(&mut tx, lease, state, reason, finished_at).await?;
     tx.commit().await?;
@@ -247,6 +251,7 @@ pub(crate) async fn refigure(
     let mut tx = pool.begin().await?;
     let held = lease::hold(&mut tx, lease).await?;
     partial_stages(&mut tx, lease.run, workload, held.simulated).await?;
+    validity::store(&mut tx, lease.run, workload).await?;
     emit(&mut tx, lease.run, LiveKind::State { state }).await?;
     tx.commit().await?;
     Ok(())

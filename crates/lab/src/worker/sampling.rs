@@ -10,7 +10,12 @@ use std::{
 };
 
 use sqlx::PgPool;
-use tokdyno_domain::{endpoint::EndpointUrl, engine::EngineKind, host::RunSample, meter::ApiKey};
+use tokdyno_domain::{
+    endpoint::EndpointUrl,
+    engine::EngineKind,
+    host::RunSample,
+    meter::{ApiKey, Phase, Progress},
+};
 use tokdyno_engines::in_flight;
 use tokdyno_remote::{Host, RemoteError};
 use tokio::task::JoinHandle;
@@ -22,7 +27,7 @@ use crate::{LabError, clean};
 const ENGINE: Duration = Duration::from_millis(800);
 /// Pause before sampling is begun anew.
 const AGAIN: Duration = Duration::from_secs(5);
-/// Nobody has said how many requests are in flight.
+/// Nobody has said how many requests are in flight, or no stage is being measured.
 const UNKNOWN: i64 = -1;
 
 /// An engine as asked for its requests: which, where, with which key.
@@ -31,7 +36,13 @@ pub(super) type Engine = (EngineKind, EndpointUrl, Option<ApiKey>);
 /// Samples until it is dropped.
 pub(super) struct Sampling {
     task: JoinHandle<()>,
-    own: Arc<AtomicI64>,
+    client: Arc<Client>,
+}
+
+/// What the client last said of itself; [`UNKNOWN`] where it did not.
+struct Client {
+    in_flight: AtomicI64,
+    stage: AtomicI64,
 }
 
 impl Drop for Sampling {
@@ -42,24 +53,43 @@ impl Drop for Sampling {
 
 impl Sampling {
     pub(super) fn begin(pool: &PgPool, lease: Lease, host: &Host, engine: Engine) -> Self {
-        let own = Arc::new(AtomicI64::new(UNKNOWN));
+        let client = Arc::new(Client::default());
         let sampler = Sampler {
             pool: pool.clone(),
             lease,
             host: host.clone(),
             engine,
-            own: Arc::clone(&own),
+            client: Arc::clone(&client),
         };
         Self {
             task: tokio::spawn(sampler.run()),
-            own,
+            client,
         }
     }
 
-    /// The client has said how many of its requests are in flight.
-    pub(super) fn own_in_flight(&self, count: u32) {
-        self.own.store(i64::from(count), Ordering::Relaxed);
+    /// The client has said how far it is.
+    pub(super) fn client_at(&self, progress: &Progress) {
+        let stage = match progress.phase {
+            Phase::Measuring | Phase::Draining => i64::from(progress.stage),
+            Phase::WarmUp => UNKNOWN,
+        };
+        self.client.stage.store(stage, Ordering::Relaxed);
+        let in_flight = i64::from(progress.in_flight);
+        self.client.in_flight.store(in_flight, Ordering::Relaxed);
     }
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Self {
+            in_flight: AtomicI64::new(UNKNOWN),
+            stage: AtomicI64::new(UNKNOWN),
+        }
+    }
+}
+
+fn known(value: &AtomicI64) -> Option<u32> {
+    u32::try_from(value.load(Ordering::Relaxed)).ok()
 }
 
 struct Sampler {
@@ -67,7 +97,7 @@ struct Sampler {
     lease: Lease,
     host: Host,
     engine: Engine,
-    own: Arc<AtomicI64>,
+    client: Arc<Client>,
 }
 
 impl Sampler {
@@ -91,7 +121,7 @@ impl Sampler {
         let mut samples = self.host.sample().await?;
         loop {
             let sample = samples.next().await?;
-            let own = u32::try_from(self.own.load(Ordering::Relaxed)).ok();
+            let (own_in_flight, stage) = (known(&self.client.in_flight), known(&self.client.stage));
             let (kind, endpoint, key) = &self.engine;
             let asked = in_flight(*kind, endpoint, key.as_ref());
             let engine_requests = match tokio::time::timeout(ENGINE, asked).await {
@@ -101,7 +131,8 @@ impl Sampler {
             let sample = RunSample {
                 sample,
                 engine_requests,
-                own_in_flight: own,
+                own_in_flight,
+                stage,
             };
             *seq += 1;
             if let Err(error) = self.store(*seq, &sample).await {
@@ -210,7 +241,7 @@ mod tests {
                 "http://127.0.0.1:1".parse().expect("an address"),
                 None,
             ),
-            own: Arc::new(AtomicI64::new(UNKNOWN)),
+            client: Arc::default(),
         };
         // Long enough for a second attempt.
         let _ = tokio::time::timeout(AGAIN + Duration::from_secs(2), sampler.run()).await;

@@ -1,5 +1,7 @@
 //! The worker, with a stand-in meter, against a real PostgreSQL.
 
+mod validity;
+
 use std::{fs, os::unix::fs::PermissionsExt, process::Stdio, sync::Arc};
 
 use sqlx::PgPool;

@@ -7,6 +7,7 @@ use std::{
 };
 
 use tokdyno_domain::{
+    conditions::RepliesSeen,
     meter::{MeterEventKind, Phase, Progress, RequestEvent},
     metrics::Traced,
     record::{ChunkTrace, FailureKind, RequestRecord},
@@ -43,6 +44,7 @@ pub(super) struct Load {
     ended_early: OnceCell<String>,
     lags_ms: RefCell<Vec<f64>>,
     requests: RefCell<Vec<Traced>>,
+    replies: Cell<RepliesSeen>,
 }
 
 impl Load {
@@ -64,6 +66,7 @@ impl Load {
             ended_early: OnceCell::new(),
             lags_ms: RefCell::default(),
             requests: RefCell::default(),
+            replies: Cell::default(),
         }
     }
 
@@ -76,6 +79,7 @@ impl Load {
             requests: self.requests.take(),
             ended_early: self.ended_early.get().cloned(),
             lags_ms: self.lags_ms.take(),
+            replies: self.replies.get(),
         }
     }
 
@@ -182,10 +186,22 @@ impl Load {
             asked_tokens: job.asked_tokens,
             connect_ns: opened.connect_ns,
         };
+        let looping = reply.is_looping();
         let (record, trace) = reply.into_record(&sent, self.shared.secret());
         let succeeded = record.is_success();
+        if let (true, Some(looping)) = (succeeded, looping) {
+            self.note_reply(looping);
+        }
         self.keep(record, trace);
         succeeded
+    }
+
+    fn note_reply(&self, looping: bool) {
+        let seen = self.replies.get();
+        self.replies.set(RepliesSeen {
+            judged: seen.judged + 1,
+            looping: seen.looping + u64::from(looping),
+        });
     }
 
     /// How much later than scheduled a request is sent, but for connecting.

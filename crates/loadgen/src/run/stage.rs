@@ -154,6 +154,7 @@ impl<'a> Stages<'a> {
             send_lag_p99_ms: p99(&loaded.lags_ms),
             ..watch.finish(reads.by_kernel, reads.all)
         });
+        conditions.replies = Some(loaded.replies).filter(|replies| replies.judged > 0);
         // Whoever stops a run is not kept waiting for the engine's last word.
         if !self.shared.stop.is_cancelled() {
             conditions.engine = scraper.finish().await;

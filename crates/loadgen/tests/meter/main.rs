@@ -7,6 +7,7 @@ mod floods;
 mod ladder;
 mod lengths;
 mod limits;
+mod loops;
 mod open_loops;
 mod program;
 mod refusals;

@@ -72,6 +72,33 @@ fn request(stage: u32, seq: u32, failure: Option<Failure>) -> MeterEventKind {
 }
 
 #[test]
+fn a_measurement_is_checked_as_a_whole() {
+    let subject = Subject {
+        info: None,
+        notes: Vec::new(),
+    };
+    let flags = |limit: &str| {
+        let plan = workload().plan();
+        let collected = collected(vec![
+            MeterEventKind::StageStarted { stage: plan[1] },
+            request(1, 0, None),
+            request(1, 1, None),
+        ]);
+        let mut around = Circumstances::new("http://127.0.0.1:1".to_owned(), &subject, workload());
+        let setting = ("max_running_requests".to_owned(), limit.to_owned());
+        around.settings.extend([setting]);
+        let mut result = collected.result(MeterOutcome::Cancelled, around);
+        result.stages.remove(0).figures.flags
+    };
+    let cap = StageFlag::EngineCap {
+        cap: 1,
+        in_flight: 2,
+    };
+    assert!(!flags("2").contains(&cap));
+    assert!(flags("1").contains(&cap));
+}
+
+#[test]
 fn a_cancelled_measurement_keeps_what_there_is_and_reads_back() {
     let plan = workload().plan();
     let cancelled = Failure {

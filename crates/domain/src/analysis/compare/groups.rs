@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{super::launches, Column};
+use super::{super::launches, Column, flags};
 use crate::{
     comparison::Fingerprint,
     ids::LaunchId,
@@ -199,6 +199,7 @@ impl<'a> Group<'a> {
                 ));
             }
         }
+        notes.extend(flags::notes(self.columns()));
         notes
     }
 }

@@ -328,7 +328,11 @@ fn the_schema_names_every_field() {
     let file = edited(|value| {
         conditions(certificate(1e5))(value);
         let stage = &mut value["stages"][0];
-        stage["conditions"]["engine"] = serde_json::json!({"samples": 1});
+        stage["conditions"]["engine"] = serde_json::json!({
+            "samples": 1, "generated_before": 0, "generated_after": 256,
+            "process_started_s": 1_795_960_000.5,
+        });
+        stage["conditions"]["replies"] = serde_json::json!({"judged": 1, "looping": 0});
         stage["conditions"]["client"] = serde_json::json!({});
         value["workload"]["goodput"] = serde_json::json!({"ttft_ms": 5.0});
     });
@@ -351,6 +355,10 @@ fn the_schema_names_every_field() {
         (conditions, &defs["conditions"]),
         (&conditions["engine"], &defs["engine_report"]),
         (&conditions["client"], &defs["client_load"]),
+        (
+            &conditions["replies"],
+            &defs["conditions"]["properties"]["replies"],
+        ),
         (&conditions["certificate"], &defs["certificate"]),
         (stage, &defs["stage"]["allOf"][1]),
     ] {

@@ -316,6 +316,44 @@ fn a_flagged_run_is_left_out_where_there_is_a_sound_one() {
 }
 
 #[test]
+fn flags_are_worn_in_the_notes_each_kind_once() {
+    use crate::metrics::StageFlag;
+    let mut runs = slow_and_fast(1.4);
+    let hot = |celsius| StageFlag::HotGpu { gpu: 1, celsius };
+    runs[0].stages[0].flags = vec![hot(90)];
+    runs[0].stages[1].flags = vec![
+        hot(91),
+        StageFlag::OtherRequests {
+            most: 2,
+            share: 0.5,
+        },
+    ];
+    runs[2].stages[1].flags = vec![hot(92)];
+    let view = compare(&runs).expect("a comparison");
+    let flagged = |group: usize| -> Vec<&String> {
+        let notes = view.groups[group].notes.iter();
+        notes.filter(|note| note.starts_with("Flagged")).collect()
+    };
+    let said = flagged(0);
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].starts_with("Flagged in run 1 at C = 4: The engine worked on other"));
+    assert!(
+        said[1].starts_with("Flagged in runs 1, 3 at single stream, C = 4: GPU 1 reached 90"),
+        "{said:?}"
+    );
+    assert_eq!(flagged(1), Vec::<&String>::new());
+    let launches: Vec<Option<u32>> = view
+        .rows
+        .iter()
+        .map(|row| row.groups[0].map(|cell| cell.launches))
+        .collect();
+    assert!(
+        launches.contains(&Some(2)) && launches.contains(&Some(3)),
+        "one level lost its doubtful run: {launches:?}"
+    );
+}
+
+#[test]
 fn confounded_says_what_would_separate() {
     let mut runs = slow_and_fast(1.4);
     for facts in &mut runs[3..] {
