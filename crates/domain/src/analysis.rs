@@ -5,17 +5,21 @@ mod board;
 mod charts;
 mod compare;
 pub mod facts;
+mod history;
 mod host;
 mod launches;
 mod levels;
 mod meanwhile;
+mod reread;
 #[cfg(test)]
 mod samples;
 
 pub use board::board;
 pub(crate) use charts::mark_of;
 pub use charts::run_charts;
-pub use compare::compare;
+pub use compare::{compare, compare_with};
 pub use facts::{RequestPoint, RunFacts};
+pub use history::History;
 pub use host::{Own, host_charts, host_flags};
 pub use levels::{levels, summarise};
+pub use reread::{holds_all_repeats, reread, verdicts_changed};

@@ -14,6 +14,7 @@ mod error;
 mod facts;
 mod files;
 mod founding;
+mod history;
 mod host_samples;
 mod hosts;
 mod lab;

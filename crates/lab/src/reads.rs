@@ -3,7 +3,7 @@
 use sqlx::types::Json;
 use tokdyno_domain::{
     access::{Actor, Capability, authorise},
-    analysis::{self, RequestPoint, RunFacts, levels, run_charts, summarise},
+    analysis::{self, History, RequestPoint, RunFacts, levels, run_charts, summarise},
     chart::ChartSpec,
     ids::RunId,
     record::FailureKind,
@@ -20,7 +20,7 @@ use tokdyno_domain::{
 use crate::{
     Lab, LabError,
     facts::{self, Details},
-    requests, skipped, stages,
+    history, requests, skipped, stages,
 };
 
 /// Records a page.
@@ -60,7 +60,9 @@ impl Lab {
         .fetch_one(&self.0.pool)
         .await?;
         let facts = facts::over(&self.0.pool, actor).await?;
-        Ok(analysis::board(filter, &facts, !founding))
+        let hosts = history::hosts(facts.iter().map(|run| &run.summary));
+        let minutes = history::minutes(&self.0.pool, actor, &hosts).await?;
+        Ok(analysis::board(filter, &facts, minutes, !founding))
     }
 
     /// A page of the list of runs, newest first.
@@ -97,7 +99,7 @@ impl Lab {
             round_trip_ms,
             effective,
         } = details;
-        let records = requests::count(&self.0.pool, run).await?;
+        let records = requests::count(&self.0.pool, run, None).await?;
         let points = self.points(run, records).await?;
         let workload = self.workload(run).await?;
         let host = match facts.summary.launch.clone() {
@@ -132,7 +134,8 @@ impl Lab {
         })
     }
 
-    /// A page of a run's request records, in the order of stage and number.
+    /// A page of a run's request records, in the order of stage and number; of these
+    /// stages only, if any are named.
     ///
     /// # Errors
     /// [`LabError::NoSuchRun`], [`LabError::Forbidden`],
@@ -142,14 +145,17 @@ impl Lab {
         actor: &Actor,
         run: RunId,
         page: u32,
+        stages: &[u32],
     ) -> Result<RecordPage, LabError> {
         authorise(actor, Capability::Read)?;
         self.must_exist(actor, run).await?;
+        let stages: Vec<i64> = stages.iter().map(|stage| i64::from(*stage)).collect();
+        let stages = (!stages.is_empty()).then_some(stages.as_slice());
         let mut connection = self.0.pool.acquire().await?;
         let records = requests::read(
             &mut connection,
             run,
-            None,
+            stages,
             Some(RECORDS.into()),
             i64::from(page) * i64::from(RECORDS),
         )
@@ -157,7 +163,7 @@ impl Lab {
         drop(connection);
         Ok(RecordPage {
             records,
-            total: requests::count(&self.0.pool, run).await?,
+            total: requests::count(&self.0.pool, run, stages).await?,
             page,
             page_size: RECORDS,
         })
@@ -232,7 +238,10 @@ impl Lab {
             .into_iter()
             .map(|details| details.facts)
             .collect();
-        analysis::compare(&facts).map_err(LabError::Invalid)
+        let hosts = history::hosts(facts.iter().map(|run| &run.summary));
+        let past = facts::on_hosts(&self.0.pool, actor, &hosts).await?;
+        let minutes = history::minutes(&self.0.pool, actor, &hosts).await?;
+        analysis::compare_with(&facts, &History::of(&past, minutes)).map_err(LabError::Invalid)
     }
 
     /// Is there such a run for this actor?

@@ -6,12 +6,15 @@ use super::RunFacts;
 use crate::{
     conditions::StageConditions,
     engine::EngineKind,
-    ids::{ContentHash, RunId},
+    ids::{ContentHash, HostId, LaunchId, ProfileId, RunId},
     metrics::{Distribution, METRIC_VERSION},
     run::RunState,
     source::Source,
     timestamp::Timestamp,
-    views::run::{RunSummary, StageView},
+    views::{
+        run::{RunSummary, StageView},
+        run_host::RunLaunch,
+    },
     workload::{Arrivals, StageKind, Thousandths},
 };
 
@@ -135,4 +138,17 @@ pub(crate) fn run(id: i64, configuration: &str, stages: Vec<StageView>) -> RunFa
         remarks: vec![],
         acceptance: None,
     }
+}
+
+/// On a launch on gpu1; each name is a profile.
+pub(crate) fn launched(id: i64, name: &str, launch: i64, stages: Vec<StageView>) -> RunFacts {
+    let mut facts = run(id, name, stages);
+    let profile = name.bytes().fold(0, |sum, byte| sum * 31 + i64::from(byte));
+    facts.summary.launch = Some(RunLaunch {
+        launch: LaunchId(launch),
+        host: (HostId(1), "gpu1".to_owned()),
+        profile: (ProfileId(profile % 1_000_003), name.to_owned(), 1),
+        stamp: None,
+    });
+    facts
 }
