@@ -7,6 +7,7 @@ use sqlx::types::Json;
 use time::OffsetDateTime;
 use tokdyno_domain::{
     access::{Actor, Capability, authorise},
+    analysis::{History, RunFacts},
     gate::{self, GateOutcome, Measured, Rule, parse_lines},
     ids::{GateId, RunId},
     timestamp::Timestamp,
@@ -185,7 +186,10 @@ impl Lab {
         rules: &[Rule],
     ) -> Result<GateOutcome, LabError> {
         let runs = self.measured(actor, runs).await?;
-        gate::evaluate(rules, &runs).map_err(|error| LabError::Invalid(error.to_string()))
+        let facts: Vec<RunFacts> = runs.iter().map(|run| run.facts.clone()).collect();
+        let (past, minutes) = self.past(actor, &facts).await?;
+        gate::evaluate(rules, &runs, &History::of(&past, minutes))
+            .map_err(|error| LabError::Invalid(error.to_string()))
     }
 
     /// The runs as a gate looks at them.

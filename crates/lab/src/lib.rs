@@ -15,6 +15,7 @@ mod facts;
 mod files;
 mod founding;
 mod gates;
+mod history;
 mod host_samples;
 mod hosts;
 mod lab;

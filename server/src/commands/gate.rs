@@ -7,6 +7,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use serde_json::json;
 use tokdyno_domain::{
+    analysis::History,
     gate::{Demand, GateError, GateOutcome, Outcome, Rule, evaluate},
     ids::RunId,
     views::gates::GateView,
@@ -75,7 +76,7 @@ fn of_files(rules: &[Rule], files: &[PathBuf]) -> Result<GateOutcome, GateFailur
         .zip(1..)
         .map(|(file, number)| measured(file, number))
         .collect::<Result<Vec<_>, _>>()?;
-    Ok(evaluate(rules, &runs).map_err(ArgumentError::from)?)
+    Ok(evaluate(rules, &runs, &History::default()).map_err(ArgumentError::from)?)
 }
 
 fn of_runs(arguments: &GateArguments, rules: &[Rule], runs: &[RunId]) -> Result<Said, GateFailure> {

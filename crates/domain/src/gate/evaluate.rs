@@ -2,7 +2,7 @@
 
 use super::{Demand, GateOutcome, Judgement, Outcome, Rule, bound::judge_bound, margin::Asked};
 use crate::{
-    analysis::{Judged, RunFacts, judged},
+    analysis::{History, Judged, RunFacts, judged},
     comparison::RUNS,
     metrics::METRIC_VERSION,
     source::Source,
@@ -41,11 +41,17 @@ pub enum GateError {
 }
 
 /// Judges one run, or several of which the first is the baseline. Bounds are asked of
-/// all but the runs of the baseline's configuration; a run alone has no baseline.
+/// all but the runs of the baseline's configuration; a run alone has no baseline. Where a
+/// configuration has a single launch, the history of its host stands in for what that
+/// cannot tell.
 ///
 /// # Errors
 /// [`GateError`], a sentence with the remedy.
-pub fn evaluate(rules: &[Rule], runs: &[Measured]) -> Result<GateOutcome, GateError> {
+pub fn evaluate(
+    rules: &[Rule],
+    runs: &[Measured],
+    history: &History<'_>,
+) -> Result<GateOutcome, GateError> {
     if runs.is_empty() || runs.len() > *RUNS.end() {
         return Err(GateError::Runs { count: runs.len() });
     }
@@ -71,7 +77,13 @@ pub fn evaluate(rules: &[Rule], runs: &[Measured]) -> Result<GateOutcome, GateEr
             Demand::NotWorse {
                 percent,
                 within_launches,
-            } => Ok(Some(Asked::of(rule, percent, within_launches, &facts))),
+            } => Ok(Some(Asked::of(
+                rule,
+                percent,
+                within_launches,
+                &facts,
+                history,
+            ))),
         })
         .collect::<Result<Vec<_>, _>>()?;
     let pairs = asked.iter().flatten().map(Asked::pairs).sum();

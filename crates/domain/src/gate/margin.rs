@@ -2,10 +2,10 @@
 
 use super::{Judgement, Outcome, Rule};
 use crate::{
-    analysis::{Contest, RunFacts, contests},
+    analysis::{Contest, History, RunFacts, contests},
     statistics::{Better, CONFIDENCE, RELEVANT_EFFECT, RatioInterval, within_launches},
     text,
-    verdict::{Question, Verdict, VerdictKind, judge, judge_at},
+    verdict::{Basis, Question, Verdict, VerdictKind, judge, judge_at},
 };
 
 /// A rule with the pairs that it asks about.
@@ -23,6 +23,7 @@ impl<'a> Asked<'a> {
         percent: f64,
         within_launches: bool,
         runs: &[RunFacts],
+        history: &History<'_>,
     ) -> Self {
         Self {
             rule,
@@ -30,6 +31,7 @@ impl<'a> Asked<'a> {
             within_launches,
             contests: contests(
                 runs,
+                history,
                 |kind| rule.level.is_none_or(|level| level.is(kind)),
                 |stage| rule.figure.of(stage),
             ),
@@ -67,6 +69,8 @@ impl<'a> Asked<'a> {
         let share = self.percent / 100.0;
         let question = Question {
             delta: if share > 0.0 { share } else { RELEVANT_EFFECT },
+            history: contest.history.as_ref(),
+            minutes_per_launch: contest.minutes,
             ..Question::of(&metric, self.better())
         };
         let (first, second) = (contest.baseline.side(), contest.other.side());
@@ -161,8 +165,14 @@ impl<'a> Asked<'a> {
         let over = if self.within_launches {
             "within these launches".to_owned()
         } else {
+            let borrowed = match &verdict.basis {
+                Some(Basis::History { label }) => {
+                    format!(", launch-to-launch variation taken from {label}")
+                }
+                _ => String::new(),
+            };
             format!(
-                "over {} and {}",
+                "over {} and {}{borrowed}",
                 count(first.launches.len(), "launch", "launches"),
                 count(second.launches.len(), "launch", "launches")
             )

@@ -7,7 +7,7 @@ mod parsing;
 use super::*;
 use crate::{
     analysis::{
-        RunFacts,
+        History, RunFacts,
         samples::{closed, launched, recorded, run, single},
     },
     views::run::StageView,
@@ -43,7 +43,7 @@ fn measured(facts: RunFacts) -> Measured {
 fn gate(rules: &[&str], runs: Vec<RunFacts>) -> GateOutcome {
     let rules: Vec<Rule> = rules.iter().map(|text| rule(text)).collect();
     let runs: Vec<Measured> = runs.into_iter().map(measured).collect();
-    evaluate(&rules, &runs).expect("judged")
+    evaluate(&rules, &runs, &History::default()).expect("judged")
 }
 
 /// What one rule came to.

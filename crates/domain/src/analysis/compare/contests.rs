@@ -6,7 +6,11 @@ use super::{
     verdicts::comparable,
 };
 use crate::{
-    analysis::RunFacts, source::Source, statistics::Launch, verdict::Side, views::run::StageView,
+    analysis::{History, RunFacts},
+    source::Source,
+    statistics::{Launch, PooledHistory},
+    verdict::Side,
+    views::run::StageView,
     workload::StageKind,
 };
 
@@ -29,6 +33,10 @@ pub(crate) struct Contest {
     pub(crate) other: Contestant,
     /// Or why the two cannot be compared.
     pub(crate) comparable: Result<(), String>,
+    /// How much launches varied before on the host of both.
+    pub(crate) history: Option<PooledHistory>,
+    /// Minutes that a launch takes there.
+    pub(crate) minutes: Option<f64>,
 }
 
 /// A side of it.
@@ -61,6 +69,7 @@ pub(crate) fn judged(runs: &[RunFacts]) -> Vec<Judged> {
 /// levels that one of the two has it at.
 pub(crate) fn contests(
     runs: &[RunFacts],
+    history: &History<'_>,
     at: impl Fn(StageKind) -> bool,
     of_stage: impl Fn(&StageView) -> Option<f64>,
 ) -> Vec<Contest> {
@@ -74,6 +83,7 @@ pub(crate) fn contests(
         .flat_map(|other| {
             let mut kinds = baseline.kinds();
             kinds.extend(other.kinds());
+            let host = baseline.host().filter(|host| other.host() == Some(*host));
             kinds
                 .into_iter()
                 .filter(|kind| at(*kind))
@@ -82,6 +92,9 @@ pub(crate) fn contests(
                     baseline: Contestant::new(baseline, &baseline.figure(kind, &of_stage)),
                     other: Contestant::new(other, &other.figure(kind, &of_stage)),
                     comparable: comparable(baseline, other),
+                    history: host
+                        .and_then(|host| history.spread(host, baseline.summary(), kind, &of_stage)),
+                    minutes: host.and_then(|host| history.minutes(host)),
                 })
                 .filter(|contest| {
                     !(contest.baseline.launches.is_empty() && contest.other.launches.is_empty())

@@ -227,14 +227,35 @@ fn bounds_are_asked_of_all_but_the_baseline() {
 fn a_rule_on_the_baseline_needs_one() {
     let rules = [rule("output_tps not worse than 2 %")];
     let alone = [measured(run(1, "a", stages(90.0, 900.0)))];
-    let error = evaluate(&rules, &alone).expect_err("refused");
+    let error = evaluate(&rules, &alone, &History::default()).expect_err("refused");
     assert!(error.to_string().contains("needs a baseline"), "{error}");
-    assert!(evaluate(&rules, &[]).is_err());
+    assert!(evaluate(&rules, &[], &History::default()).is_err());
     let many = vec![alone[0].clone(); 13];
     assert!(
-        evaluate(&rules, &many)
+        evaluate(&rules, &many, &History::default())
             .expect_err("refused")
             .to_string()
             .contains("these are 13")
     );
+}
+
+#[test]
+fn the_history_of_the_host_stands_in_for_a_single_launch() {
+    let past = launches(BASE, [110.0, 110.5, 109.8]);
+    let pair: Vec<Measured> = launches(BASE, [99.9, 1.0, 1.0])
+        .into_iter()
+        .filter(|run| [1, 4].contains(&run.summary.id.0))
+        .map(measured)
+        .collect();
+    let rules = [rule("single.e2e_tps not worse than 5 %")];
+    let history = History::of(&past, std::collections::BTreeMap::new());
+    let judged = evaluate(&rules, &pair, &history).expect("judged");
+    let said = &judged.judgements[0].sentence;
+    assert_eq!(judged.outcome, Outcome::Holds, "{said}");
+    assert!(
+        said.contains("variation taken from 6 launches of 2 configurations on gpu1"),
+        "{said}"
+    );
+    let blind = evaluate(&rules, &pair, &History::default()).expect("judged");
+    assert_eq!(blind.outcome, Outcome::NotEstablished);
 }

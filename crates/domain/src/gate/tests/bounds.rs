@@ -67,7 +67,13 @@ fn what_is_missing_leaves_a_rule_open() {
 
     let mut short = measured(run(1, "a", stages(90.0, 200.0)));
     short.facts.stages.truncate(1);
-    let judge = |run: &Measured, text| evaluate(&[rule(text)], std::slice::from_ref(run));
+    let judge = |run: &Measured, text| {
+        evaluate(
+            &[rule(text)],
+            std::slice::from_ref(run),
+            &History::default(),
+        )
+    };
     let outcome = |run: &Measured, text| judge(run, text).expect("judged").outcome;
     assert_eq!(outcome(&short, "tpot_p50 <= 100"), Outcome::NotEstablished);
     short.skipped = vec![1];
