@@ -15,6 +15,7 @@ mod context;
 pub mod experiments;
 pub mod failures;
 pub mod founding;
+pub mod gates;
 pub mod hosts;
 pub mod me;
 pub mod measure;
@@ -34,6 +35,7 @@ pub use experiments::{
 };
 pub use failures::{FailureGroup, Failures, failures};
 pub use founding::{LoadFounding, load_founding};
+pub use gates::{DecideGate, Gates, RecordGate, decide_gate, gates, record_gate};
 pub use hosts::{
     AddHost, Adopt, CheckHost, CleanUp, EditHost, Host, Hosts, RemoveHost, RunningOn, add_host,
     adopt, check_host, clean_up, edit_host, host, hosts, remove_host, running_on,

@@ -9,6 +9,7 @@ pub mod effective;
 pub mod experiment_badges;
 pub mod feedback;
 pub mod figures;
+pub mod gates;
 pub mod icon;
 pub mod import_drop;
 pub mod launches;
@@ -22,7 +23,8 @@ pub mod who;
 
 pub use badges::{
     Badge, CautionBadge, CautionBadges, CautionList, ClassBadge, EngineName, EstablishedBadge,
-    FindingBadge, FlagNote, LaunchBadge, SourceBadge, StampBadge, StateBadge, Tone, VerdictBadge,
+    FindingBadge, FlagNote, LaunchBadge, OutcomeBadge, SourceBadge, StampBadge, StateBadge, Tone,
+    VerdictBadge,
 };
 pub use chart::{Chart, Charts};
 pub use copy::CopyButton;
@@ -31,6 +33,7 @@ pub use effective::{EffectiveTable, InertBadges};
 pub use experiment_badges::{EntryBadge, ExperimentBadge, StandingBadge, TrialBadge};
 pub use feedback::{ChartSkeleton, EmptyState, ErrorBanner, ErrorNote, Skeleton};
 pub use figures::{EstimateCell, Figure, OptionalFigure, PeakCell};
+pub use gates::GateSection;
 pub use icon::{Glyph, Icon};
 pub use import_drop::ImportDrop;
 pub use launches::LaunchTable;

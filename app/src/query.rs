@@ -8,6 +8,7 @@ use tokdyno_domain::{
         board::{BoardFilter, ThroughputMetric},
         compare::CompareQuery,
     },
+    workload::StageKind,
 };
 
 /// The Board's choices from its address. What does not read is the default.
@@ -117,6 +118,12 @@ pub fn compare_query(query: &ParamsMap) -> CompareQuery {
 pub fn compare_text(runs: &[RunId]) -> String {
     let runs: Vec<String> = runs.iter().map(ToString::to_string).collect();
     format!("runs={}", runs.join(","))
+}
+
+/// Where the request records of a run's load level are shown.
+#[must_use]
+pub fn records_address(run: RunId, kind: StageKind) -> String {
+    format!("/runs/{run}?level={}#records", kind.slug())
 }
 
 /// The same runs with another one first.

@@ -110,6 +110,19 @@ test("measure, watch, cancel, compare, share", async ({ page, browser }) => {
   await expect(page.locator("body")).toContainText("simulated");
   await expect(page.locator(".js-plotly-plot").first()).toBeVisible({ timeout: 30_000 });
 
+  // Every figure can be traced to the requests behind it.
+  const compared = page.url();
+  const table = page.getByRole("region", { name: "Figures with their ratio to the baseline" });
+  await table.locator(`a[href="/runs/${second}?level=single-stream#records"]`).first().click();
+  await page.waitForURL(new RegExp(`/runs/${second}\\?level=single-stream#records`));
+  const records = page.getByRole("region", { name: "Request records" });
+  await expect(records).toBeVisible();
+  await expect(page.getByText("Only those of single stream.")).toBeVisible();
+  await expect(records.locator("tbody tr")).toHaveCount(SIZES[0]);
+  await expect(records.locator("tbody tr").first()).toContainText("single stream, repeat 1");
+  await page.goto(compared);
+  await hydrated(page);
+
   await page.getByRole("button", { name: "Share" }).click();
   await page.getByLabel("Title").fill("Do the NCCL variables help?");
   await page.getByRole("dialog").getByRole("button", { name: /Freeze|Share/ }).click();

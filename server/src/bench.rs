@@ -2,7 +2,6 @@
 //! what is said of it.
 
 mod arguments;
-mod catalogue;
 mod collect;
 mod compare;
 mod measure;
@@ -16,13 +15,12 @@ mod table;
 mod terminal;
 
 pub(crate) use arguments::{ArgumentError, BenchArguments, PresetName, endpoint};
-pub(crate) use catalogue::explained;
 pub(crate) use collect::{Circumstances, Collected};
-pub(crate) use compare::{CompareError, compare};
+pub(crate) use compare::{CompareError, compare, measured};
 pub(crate) use measure::measure;
 pub(crate) use output::{Destination, OutputError};
 pub(crate) use progress::Display;
-pub(crate) use rules::Rule;
+pub(crate) use rules::{FailIf, judge};
 pub(crate) use seed::{SeedError, fresh_seed};
 pub(crate) use spool::{Spool, SpoolError, recover, same_file};
 pub(crate) use subject::{Subject, SubjectError, ask};

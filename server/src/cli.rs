@@ -12,6 +12,7 @@ use crate::{
         ExperimentsArguments, HostsArguments, LaunchArguments, MeasureArguments, ProfilesArguments,
         StopArguments,
     },
+    gate::GateArguments,
 };
 
 /// Measures LLM serving engines, keeps every figure, and shares comparisons.
@@ -43,6 +44,8 @@ pub(crate) enum Command {
     Stop(StopArguments),
     /// Measure a launch that is ready.
     Measure(MeasureArguments),
+    /// Hold runs of a running server, or result files, to rules.
+    Gate(Box<GateArguments>),
     /// Set the operator's password, with which launching is allowed from other
     /// machines.
     SetPassword(SetPasswordArguments),

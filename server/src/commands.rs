@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod client;
+pub(crate) mod gate;
 pub(crate) mod import;
 pub(crate) mod serve;
 pub(crate) mod set_password;

@@ -11,6 +11,7 @@ mod client;
 mod commands;
 mod data_dir;
 mod database;
+mod gate;
 mod json_text;
 mod logging;
 mod password;
@@ -46,6 +47,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Some(Command::Launch(arguments)) => commands::client::launch(&arguments)?,
         Some(Command::Stop(arguments)) => commands::client::stop(&arguments)?,
         Some(Command::Measure(arguments)) => commands::client::measure(&arguments)?,
+        Some(Command::Gate(arguments)) => return Ok(commands::gate::run(&arguments)),
         Some(Command::SetPassword(arguments)) => commands::set_password::run(&arguments)?,
         Some(Command::Simulate(arguments)) => return Ok(commands::simulate::run(arguments)),
     }

@@ -6,6 +6,9 @@ use tokdyno_domain::{
     views::compare::{CompareQuery, CompareView, FrozenView},
 };
 
+#[cfg(feature = "ssr")]
+use tokdyno_domain::views::compare::OverrideForm;
+
 use crate::AppError;
 
 /// Two to twelve runs side by side, as they are now.
@@ -25,15 +28,22 @@ pub async fn compare(query: CompareQuery) -> Result<CompareView, AppError> {
 /// Freezes a comparison under an address that nobody can guess.
 ///
 /// URL-encoded, so that the form works before WASM has loaded; it is then sent on
-/// to the frozen page.
+/// to the frozen page. With a `reason`, whoever shares signs that a confounded or
+/// invalid comparison is to be read all the same.
 ///
 /// # Errors
 /// As [`compare`], or this actor may not share.
 #[server(prefix = "/api/fn", endpoint = "share")]
-pub async fn share(query: CompareQuery, title: String) -> Result<ComparisonSlug, AppError> {
+pub async fn share(
+    query: CompareQuery,
+    title: String,
+    #[server(default)] reason: String,
+    #[server(default)] name: String,
+) -> Result<ComparisonSlug, AppError> {
     let (lab, actor) = super::context::lab_and_actor()?;
+    let signed = OverrideForm { reason, name };
     let slug = lab
-        .freeze(&actor, &query, &title, super::artefacts::artefacts)
+        .freeze(&actor, &query, &title, &signed, super::artefacts::artefacts)
         .await
         .map_err(super::context::answer)?;
     if is_plain_form() {
@@ -54,6 +64,10 @@ pub async fn frozen(slug: ComparisonSlug) -> Result<FrozenView, AppError> {
         .await
         .map_err(super::context::answer)?;
     let comparison = stored.comparison;
+    let today = lab
+        .frozen_today(&actor, &comparison)
+        .await
+        .map_err(super::context::answer)?;
     Ok(FrozenView {
         slug: stored.slug,
         hash: stored.hash.0,
@@ -61,6 +75,8 @@ pub async fn frozen(slug: ComparisonSlug) -> Result<FrozenView, AppError> {
         frozen_at: comparison.frozen_at,
         analysis_version: comparison.analysis_version,
         metric_version: comparison.metric_version,
+        overridden: comparison.overridden,
+        today: today.map(|today| Box::new(today.map_charts(crate::draw::chart_view))),
         view: comparison.view.map_charts(crate::draw::chart_view),
     })
 }

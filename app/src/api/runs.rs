@@ -33,14 +33,14 @@ pub async fn run(run: RunId) -> Result<RunView, AppError> {
         .map_err(super::context::answer)
 }
 
-/// A page of a run's request records, from 0.
+/// A page of a run's request records, from 0; of these stages only, if any are named.
 ///
 /// # Errors
 /// No such run, the database is away, or this actor may not read.
 #[server(prefix = "/api/fn", endpoint = "records", input = Json)]
-pub async fn records(run: RunId, page: u32) -> Result<RecordPage, AppError> {
+pub async fn records(run: RunId, page: u32, stages: Vec<u32>) -> Result<RecordPage, AppError> {
     let (lab, actor) = super::context::lab_and_actor()?;
-    lab.records(&actor, run, page)
+    lab.records(&actor, run, page, &stages)
         .await
         .map_err(super::context::answer)
 }

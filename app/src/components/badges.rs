@@ -9,6 +9,7 @@ use leptos::prelude::*;
 use tokdyno_domain::{
     effective::{Finding, Stamp},
     engine::EngineKind,
+    gate::Outcome,
     ids::LaunchId,
     launch::LaunchState,
     run::RunState,
@@ -294,6 +295,20 @@ pub fn VerdictBadge(
         VerdictKind::Failed => (Tone::Bad, Glyph::Cross),
     };
     view! { <Badge tone=tone glyph=glyph text=kind.words()/> }
+}
+
+/// What a rule, or a gate, came to.
+#[component]
+pub fn OutcomeBadge(
+    /// What it came to.
+    outcome: Outcome,
+) -> impl IntoView {
+    let (tone, glyph) = match outcome {
+        Outcome::Holds => (Tone::Ok, Glyph::Check),
+        Outcome::NotEstablished => (Tone::Warn, Glyph::Question),
+        Outcome::Broken => (Tone::Bad, Glyph::Cross),
+    };
+    view! { <Badge tone=tone glyph=glyph text=outcome.words()/> }
 }
 
 /// How far runs can be compared.

@@ -9,6 +9,7 @@ use tokdyno_domain::{
 };
 
 use super::{figures::capital, time::RelativeTime};
+use crate::{Surface, query};
 
 /// Rows of the table in the page; the CSV has all.
 const MOST_ROWS: usize = 400;
@@ -197,6 +198,8 @@ fn ChartTools(
 #[component]
 fn ChartTable(#[prop(into)] spec: Signal<ChartSpec>) -> impl IntoView {
     let label = move || spec.with(|spec| format!("{}: the numbers", spec.title));
+    let leads_on = use_context::<Surface>().unwrap_or_default() == Surface::Full;
+    let traced = move || leads_on && spec.with(has_records);
     view! {
         <div class="table-box" role="region" aria-label=label tabindex="0">
             <table class="data">
@@ -217,9 +220,10 @@ fn ChartTable(#[prop(into)] spec: Signal<ChartSpec>) -> impl IntoView {
                         </th>
                         <th scope="col">"Source"</th>
                         <th scope="col">"Note"</th>
+                        {move || traced().then(|| view! { <th scope="col">"Records"</th> })}
                     </tr>
                 </thead>
-                <tbody>{move || spec.with(rows)}</tbody>
+                <tbody>{move || spec.with(|spec| rows(spec, traced()))}</tbody>
             </table>
         </div>
         {move || {
@@ -240,7 +244,31 @@ fn ChartTable(#[prop(into)] spec: Signal<ChartSpec>) -> impl IntoView {
     }
 }
 
-fn rows(spec: &ChartSpec) -> Vec<AnyView> {
+/// Is it known of any point which request records it was made from?
+fn has_records(spec: &ChartSpec) -> bool {
+    let mut points = spec.series.iter().flat_map(|series| &series.points);
+    points.any(|point| !point.behind.is_empty())
+}
+
+/// A link per run and load level that a point was made from.
+fn records(point: &Point) -> AnyView {
+    point
+        .behind
+        .iter()
+        .enumerate()
+        .map(|(place, behind)| {
+            view! {
+                {(place > 0).then_some(", ")}
+                <a href=query::records_address(behind.run, behind.kind)>
+                    {format!("run {}, {}", behind.run, behind.kind)}
+                </a>
+            }
+        })
+        .collect_view()
+        .into_any()
+}
+
+fn rows(spec: &ChartSpec, traced: bool) -> Vec<AnyView> {
     spec.series
         .iter()
         .flat_map(|series| series.points.iter().map(move |point| (series, point)))
@@ -257,6 +285,7 @@ fn rows(spec: &ChartSpec) -> Vec<AnyView> {
                     </td>
                     <td>{series.source.word()}</td>
                     <td>{note(point)}</td>
+                    {traced.then(|| view! { <td>{records(point)}</td> })}
                 </tr>
             }
             .into_any()

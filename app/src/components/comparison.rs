@@ -1,23 +1,37 @@
 //! Two to twelve runs side by side: the same body for the live and the frozen page.
+#![expect(
+    unreachable_pub,
+    reason = "the component macro makes every component public, in whatever module"
+)]
+
+mod figures;
+mod separate;
+mod speculation;
 
 use leptos::prelude::*;
 use tokdyno_domain::{
-    comparison::{Difference, DifferenceKind},
+    comparison::{Difference, DifferenceKind, Override},
     effective::Stamp,
     ids::LaunchId,
     text,
     timestamp::Timestamp,
     verdict::{Verdict, VerdictKind},
     views::{
-        compare::{ClassKind, CompareCell, CompareGroup, CompareRow, CompareView, ComparisonClass},
+        compare::{ClassKind, CompareGroup, CompareView, ComparisonClass},
         run::RunSummary,
     },
+    workload::StageKind,
 };
 
+use self::{
+    figures::{Figures, GroupFigures, anchor},
+    separate::Ablations,
+    speculation::Acceptance,
+};
 use super::{
     badges::{ClassBadge, EngineName, SourceBadge, StampBadge, VerdictBadge},
     chart::Charts,
-    figures::{EstimateCell, capital},
+    figures::capital,
     table::TableBox,
     time::RelativeTime,
 };
@@ -41,7 +55,12 @@ pub fn Comparison(
     view: CompareView,
     /// How it is tied into the rest.
     ties: Ties,
+    /// Who vouches for it in spite of its class.
+    #[prop(optional_no_strip)]
+    overridden: Option<Override>,
 ) -> impl IntoView {
+    let ablations = separate::ablations(&view);
+    let kinds: Vec<StageKind> = view.rows.iter().map(|row| row.kind).collect();
     let CompareView {
         runs,
         rows,
@@ -53,6 +72,7 @@ pub fn Comparison(
         charts,
         groups,
         separating,
+        speculation,
     } = view;
     let ids: Vec<_> = runs.iter().map(|run| run.id).collect();
     let base = (ties == Ties::Live).then(|| "/compare/charts".to_owned());
@@ -60,13 +80,16 @@ pub fn Comparison(
     let charts = Signal::stored(charts);
     let names: Vec<String> = runs.iter().map(|run| run.configuration.clone()).collect();
     view! {
-        <ClassBanner class=class separating=separating/>
-        <Verdicts verdicts=verdicts/>
+        <ClassBanner class=class separating=separating overridden=overridden/>
+        <Ablations ablations=ablations ties=ties/>
+        <Verdicts verdicts=verdicts kinds=kinds/>
         <RunCards runs=runs ties=ties/>
-        <Groups groups=groups/>
+        <Groups groups=groups.clone()/>
         <Differences differences=differences equal=equal_settings names=names.clone()/>
-        <Figures rows=rows names=names/>
+        <GroupFigures rows=rows.clone() groups=groups runs=ids.clone() ties=ties/>
+        <Figures rows=rows names=names runs=ids ties=ties/>
         <Crossovers sentences=crossovers/>
+        <Acceptance views=speculation ties=ties/>
         <section class="section">
             <h2>"Charts"</h2>
             <Charts views=charts base=base query=files/>
@@ -80,6 +103,8 @@ fn ClassBanner(
     class: ComparisonClass,
     /// What would separate the factors.
     separating: Vec<String>,
+    /// Who vouches for it all the same.
+    overridden: Option<Override>,
 ) -> impl IntoView {
     let tone = match class.kind {
         ClassKind::Controlled | ClassKind::Repeat => "class-banner",
@@ -98,6 +123,12 @@ fn ClassBanner(
                             .map(|sentence| view! { <li>{sentence}</li> })
                             .collect_view()}
                     </ul>
+                })}
+                {overridden.map(|overridden| view! {
+                    <p class="override">
+                        <strong>"Overridden. "</strong>
+                        {overridden.sentence()}
+                    </p>
                 })}
             </div>
         </div>
@@ -137,16 +168,28 @@ fn Groups(groups: Vec<CompareGroup>) -> impl IntoView {
 }
 
 #[component]
-fn Verdicts(verdicts: Vec<Verdict>) -> impl IntoView {
+fn Verdicts(
+    verdicts: Vec<Verdict>,
+    /// Load levels that the tables below have.
+    kinds: Vec<StageKind>,
+) -> impl IntoView {
     // What is decided comes first; what is missing last.
     let (said, missing): (Vec<_>, Vec<_>) = verdicts
         .into_iter()
         .partition(|verdict| verdict.kind != VerdictKind::Missing);
-    let line = |verdict: Verdict| {
+    let line = move |verdict: Verdict| {
+        let figures = level_of(&verdict, &kinds).map(|kind| {
+            view! {
+                " "
+                <a class="small-link" href=format!("#{}", anchor(kind))>
+                    "Figures"
+                </a>
+            }
+        });
         view! {
             <li class="verdict">
                 <VerdictBadge kind=verdict.kind/>
-                <p>{verdict.sentence}</p>
+                <p>{verdict.sentence} {figures}</p>
             </li>
         }
     };
@@ -156,7 +199,7 @@ fn Verdicts(verdicts: Vec<Verdict>) -> impl IntoView {
                 <summary>
                     {text::plural(missing.len() as u64, "pair has no figure", "pairs have no figure")}
                 </summary>
-                <ul class="verdicts">{missing.into_iter().map(line).collect_view()}</ul>
+                <ul class="verdicts">{missing.into_iter().map(line.clone()).collect_view()}</ul>
             </details>
         }
     });
@@ -310,69 +353,13 @@ fn Differences(differences: Vec<Difference>, equal: u32, names: Vec<String>) -> 
     }
 }
 
-/// The figures, with each one's ratio to the baseline's.
-#[component]
-fn Figures(rows: Vec<CompareRow>, names: Vec<String>) -> impl IntoView {
-    let mut above = None;
-    let lines = rows
-        .into_iter()
-        .map(|row| {
-            let first = above != Some(row.kind);
-            above = Some(row.kind);
-            let sense = if row.more_is_better {
-                "more is better"
-            } else {
-                "less is better"
-            };
-            view! {
-                <tr class:group-start=first>
-                    <th scope="row">
-                        <span>{capital(&row.metric)}</span>
-                        <span class="row-note">
-                            {row.kind.to_string()} " · " {row.unit} ", " {sense}
-                        </span>
-                    </th>
-                    {row.cells.into_iter().map(cell).collect_view()}
-                </tr>
-            }
-            .into_any()
-        })
-        .collect_view();
-    view! {
-        <section class="section">
-            <h2>"Figures"</h2>
-            <TableBox label="Figures with their ratio to the baseline">
-                <table class="data">
-                    <thead>
-                        <tr>
-                            <th scope="col">"Metric"</th>
-                            {heads(&names, "num")}
-                        </tr>
-                    </thead>
-                    <tbody>{lines}</tbody>
-                </table>
-            </TableBox>
-            <p class="muted">
-                "Mean over repeats, their smallest and largest, and their number. The change is against the baseline and is no verdict: the verdicts stand above."
-            </p>
-        </section>
-    }
-}
-
-fn cell(cell: Option<CompareCell>) -> AnyView {
-    let Some(cell) = cell else {
-        return view! { <td class="num"><EstimateCell estimate=None/></td> }.into_any();
+/// The load level whose figures a verdict is on.
+fn level_of(verdict: &Verdict, kinds: &[StageKind]) -> Option<StageKind> {
+    let named = |kind: &StageKind| {
+        verdict.metric.eq_ignore_ascii_case(&kind.to_string())
+            || verdict.metric.ends_with(&format!(" at {kind}"))
     };
-    let change = cell
-        .ratio
-        .map(|ratio| view! { <span class="change">{text::change(ratio)}</span> });
-    view! {
-        <td class="num">
-            <EstimateCell estimate=Some(cell.estimate) doubtful=cell.doubtful/>
-            {change}
-        </td>
-    }
-    .into_any()
+    kinds.iter().copied().find(named)
 }
 
 #[component]
@@ -384,6 +371,9 @@ fn Crossovers(sentences: Vec<String>) -> impl IntoView {
                 <ul class="sentences">
                     {sentences.into_iter().map(|sentence| view! { <li>{sentence}</li> }).collect_view()}
                 </ul>
+                <p>
+                    <a class="small-link" href="#chart-throughput">"The curves"</a>
+                </p>
             </section>
         }
     })

@@ -4,7 +4,7 @@ use leptos::{form::ActionForm, prelude::*};
 use leptos_meta::Title;
 use leptos_router::hooks::use_query_map;
 use tokdyno_domain::{
-    comparison::RUNS,
+    comparison::{self, RUNS},
     ids::{ComparisonSlug, RunId},
     views::{
         compare::{CompareQuery, CompareView},
@@ -17,8 +17,8 @@ use crate::{
     browser,
     components::{
         CloseButton, CopyButton, Dialog, DialogButton, EmptyState, EngineName, ErrorBanner,
-        ErrorNote, EstimateCell, Glyph, Icon, PeakCell, PickBar, PickForm, RelativeTime, Skeleton,
-        SourceBadge, StateBadge, TableBox,
+        ErrorNote, EstimateCell, GateSection, Glyph, Icon, PeakCell, PickBar, PickForm,
+        RelativeTime, Skeleton, SourceBadge, StateBadge, TableBox,
         comparison::{Comparison, Ties},
     },
     query,
@@ -84,6 +84,7 @@ fn Live(view: CompareView) -> impl IntoView {
         .map(|run| run.configuration.as_str())
         .collect();
     let title = suggested(&names);
+    let in_spite_of = comparison::to_override(&view);
     view! {
         <div class="page-head">
             <h1>"Compare"</h1>
@@ -100,8 +101,9 @@ fn Live(view: CompareView) -> impl IntoView {
         <p class="muted lead">
             "A live view: it changes when runs are renamed or deleted. Share freezes it under a link that always says the same."
         </p>
-        <ShareDialog runs=runs suggested=title/>
+        <ShareDialog runs=runs.clone() suggested=title in_spite_of=in_spite_of/>
         <Comparison view=view ties=Ties::Live/>
+        <GateSection runs=runs/>
     }
 }
 
@@ -118,7 +120,12 @@ const SUGGESTION: usize = 120;
 
 /// Freezes the comparison; without WASM an ordinary form that leads to the page.
 #[component]
-fn ShareDialog(runs: Vec<RunId>, suggested: String) -> impl IntoView {
+fn ShareDialog(
+    runs: Vec<RunId>,
+    suggested: String,
+    /// What an override would be in spite of; none where there is nothing to override.
+    in_spite_of: Option<String>,
+) -> impl IntoView {
     let share = ServerAction::<Share>::new();
     let error = Signal::derive(move || share.value().get().and_then(Result::err));
     let slug = Memo::new(move |_| share.value().get().and_then(Result::ok));
@@ -144,6 +151,7 @@ fn ShareDialog(runs: Vec<RunId>, suggested: String) -> impl IntoView {
                         <span class="field-label">"Title"</span>
                         <input type="text" name="title" maxlength="200" required value=suggested/>
                     </label>
+                    {in_spite_of.as_deref().map(override_fields)}
                     <ErrorNote error=error/>
                     <div class="dialog-buttons">
                         <CloseButton dialog=SHARE>"Cancel"</CloseButton>
@@ -159,6 +167,28 @@ fn ShareDialog(runs: Vec<RunId>, suggested: String) -> impl IntoView {
             </div>
             <div role="status">{move || slug.get().map(|slug| view! { <Shared slug=slug/> })}</div>
         </Dialog>
+    }
+}
+
+/// For whoever has a reason to compare all the same, and signs it.
+fn override_fields(in_spite_of: &str) -> impl IntoView + use<> {
+    view! {
+        <fieldset class="override-fields">
+            <legend>"Override"</legend>
+            <p class="muted">
+                {format!(
+                    "If you have a reason to compare in spite of {in_spite_of}, write it down and sign it. It is frozen with the comparison and shown wherever that is. Verdicts stay as they are. Leave it blank for no override.",
+                )}
+            </p>
+            <label class="field">
+                <span class="field-label">"Reason"</span>
+                <input type="text" name="reason" maxlength="500"/>
+            </label>
+            <label class="field">
+                <span class="field-label">"Your name"</span>
+                <input type="text" name="name" maxlength="200"/>
+            </label>
+        </fieldset>
     }
 }
 
@@ -318,5 +348,22 @@ fn Recent(runs: Vec<RunSummary>, ticked: Vec<RunId>) -> impl IntoView {
             </TableBox>
             <PickBar/>
         </PickForm>
+    }
+}
+
+#[cfg(all(test, feature = "ssr"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_override_asks_for_a_reason_and_a_name() {
+        let html = Owner::new().with(|| override_fields("different workloads").to_html());
+        for part in [
+            "in spite of different workloads",
+            "name=\"reason\"",
+            "name=\"name\"",
+        ] {
+            assert!(html.contains(part), "{part}: {html}");
+        }
     }
 }

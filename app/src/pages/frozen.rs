@@ -2,10 +2,10 @@
 
 use leptos::prelude::*;
 use leptos_meta::{Meta, Title};
-use leptos_router::hooks::use_params_map;
+use leptos_router::hooks::{use_params_map, use_query_map};
 use tokdyno_domain::{
     ids::{BadSlug, ComparisonSlug},
-    views::compare::FrozenView,
+    views::compare::{FrozenView, TodayView},
 };
 
 use crate::{
@@ -93,11 +93,21 @@ fn Frozen(view: FrozenView) -> impl IntoView {
         frozen_at,
         analysis_version,
         metric_version,
+        overridden,
         view,
+        today,
     } = view;
+    let address = use_query_map();
+    // Which reading is asked for, and whether there is another.
+    let by_today =
+        Memo::new(move |_| address.with(|address| address.get("read").as_deref() == Some(TODAY)));
+    let class = overridden.as_ref().map_or_else(
+        || view.class.sentence.clone(),
+        |overridden| format!("{} {}", view.class.sentence, overridden.sentence()),
+    );
     let link = format!("{}/c/{slug}", browser::origin());
     let picture = format!("{link}.png");
-    let description = description(&view.class.sentence, view.verdicts.first());
+    let description = description(&class, view.verdicts.first());
     let file = move |extension: &str| format!("/c/{slug}.{extension}");
     let download = move |extension: &'static str, label: &'static str| {
         view! {
@@ -142,7 +152,78 @@ fn Frozen(view: FrozenView) -> impl IntoView {
                 {download("json", "JSON")} {download("csv", "CSV")} {download("svg", "SVG")} {download("png", "PNG")}
             </p>
         </div>
-        <Comparison view=view ties=ties/>
+        {today
+            .as_ref()
+            .map(|today| {
+                view! {
+                    <Readings today=(**today).clone() frozen=analysis_version slug=slug by_today=by_today/>
+                }
+            })}
+        {move || match today.as_ref().filter(|_| by_today.get()) {
+            Some(today) => {
+                view! { <Comparison view=today.view.clone() ties=ties overridden=overridden.clone()/> }
+                    .into_any()
+            }
+            None => {
+                view! { <Comparison view=view.clone() ties=ties overridden=overridden.clone()/> }
+                    .into_any()
+            }
+        }}
+    }
+}
+
+/// The value of `read` in the address that asks for the reading of today.
+const TODAY: &str = "today";
+
+/// Which of the two readings is shown, the way to the other, and what is another in it.
+#[component]
+fn Readings(
+    today: TodayView,
+    /// The version that it was frozen under.
+    frozen: u32,
+    slug: ComparisonSlug,
+    by_today: Memo<bool>,
+) -> impl IntoView {
+    let TodayView {
+        analysis_version,
+        read_from,
+        changes,
+        ..
+    } = today;
+    let current = move |is: bool| (by_today.get() == is).then_some("page");
+    view! {
+        <section class="section readings" aria-labelledby="readings-title">
+            <h2 id="readings-title">"Two readings"</h2>
+            <p>
+                {format!(
+                    "It was frozen under analysis version {frozen}. The rules of judgement are now at version {analysis_version}. What was frozen stays as it was; beside it, the same figures by today's rules.",
+                )}
+            </p>
+            <p class="cluster">
+                <a class="button" href=format!("/c/{slug}") aria-current=move || current(false)>
+                    "As frozen"
+                </a>
+                <a
+                    class="button"
+                    href=format!("/c/{slug}?read={TODAY}")
+                    aria-current=move || current(true)
+                >
+                    "By today's rules"
+                </a>
+            </p>
+            <ul class="sentences">
+                {changes.into_iter().map(|change| view! { <li>{change}</li> }).collect_view()}
+            </ul>
+            <p class="muted">
+                {move || {
+                    if by_today.get() {
+                        format!("Shown below: by today's rules. {read_from}")
+                    } else {
+                        "Shown below: as frozen.".to_owned()
+                    }
+                }}
+            </p>
+        </section>
     }
 }
 
@@ -151,5 +232,70 @@ fn description(class: &str, verdict: Option<&tokdyno_domain::verdict::Verdict>) 
     match verdict {
         Some(verdict) => format!("{} {}", verdict.sentence, capital(class)),
         None => capital(class),
+    }
+}
+
+#[cfg(all(test, feature = "ssr"))]
+mod tests {
+    use super::*;
+    use tokdyno_domain::views::compare::{ClassKind, CompareView, ComparisonClass};
+
+    fn today() -> TodayView {
+        TodayView {
+            analysis_version: 4,
+            read_from: "Read from the frozen document.".to_owned(),
+            changes: vec![
+                "Single stream: then better, by today's rules not established.".to_owned(),
+            ],
+            view: CompareView {
+                runs: Vec::new(),
+                groups: Vec::new(),
+                rows: Vec::new(),
+                differences: Vec::new(),
+                equal_settings: 0,
+                class: ComparisonClass {
+                    kind: ClassKind::Controlled,
+                    sentence: "Controlled.".to_owned(),
+                },
+                separating: Vec::new(),
+                verdicts: Vec::new(),
+                crossovers: Vec::new(),
+                speculation: Vec::new(),
+                charts: Vec::new(),
+            },
+        }
+    }
+
+    fn shown(by_today: bool) -> String {
+        let slug = ComparisonSlug([7; 16]);
+        Owner::new().with(|| {
+            let by_today = Memo::new(move |_| by_today);
+            view! { <Readings today=today() frozen=2 slug=slug by_today=by_today/> }.to_html()
+        })
+    }
+
+    #[test]
+    fn both_readings_are_offered_and_the_one_shown_is_marked() {
+        let slug = ComparisonSlug([7; 16]);
+        let frozen = shown(false);
+        for part in [
+            &format!("href=\"/c/{slug}\""),
+            &format!("href=\"/c/{slug}?read=today\""),
+            "analysis version 2",
+            "now at version 4",
+            "then better, by today",
+            "Shown below: as frozen.",
+        ] {
+            assert!(frozen.contains(part), "{part}: {frozen}");
+        }
+        let current = |html: &str, label: &str| {
+            html.split("<a ")
+                .find(|link| link.contains(label))
+                .is_some_and(|link| link.contains("aria-current=\"page\""))
+        };
+        assert!(current(&frozen, "As frozen") && !current(&frozen, "By today"));
+        let today = shown(true);
+        assert!(!current(&today, "As frozen") && current(&today, "By today"));
+        assert!(today.contains("Read from the frozen document."), "{today}");
     }
 }

@@ -48,7 +48,7 @@ use self::{
 };
 use crate::{
     AppError, api,
-    components::{chart::Charts, feedback::Skeleton, missing::MissingPage},
+    components::{GateSection, chart::Charts, feedback::Skeleton, missing::MissingPage},
 };
 
 /// The page of a run.
@@ -95,6 +95,7 @@ fn RunBody(view: RunView) -> impl IntoView {
             .collect::<Vec<_>>()
     }));
     let base = Some(format!("/runs/{}/charts", data.id));
+    let state = data.state();
     view! {
         <article class="run">
             <Head data/>
@@ -110,6 +111,9 @@ fn RunBody(view: RunView) -> impl IntoView {
             <Stages data/>
             <Failures data/>
             <Records data/>
+            <Show when=move || state.get().is_over()>
+                <GateSection runs=vec![data.id]/>
+            </Show>
             <Environment data/>
             <Actions data/>
         </article>

@@ -117,6 +117,10 @@ pub enum Capability {
     Share,
     /// Delete runs.
     Delete,
+    /// Record what a gate came to.
+    RecordGate,
+    /// Accept or reject what a gate was about, also against its rules.
+    DecideGate,
     /// Launch, stop, adopt, restore, clean up, and look into hosts.
     Launch,
     /// Add, change and remove hosts.
@@ -134,10 +138,14 @@ impl Capability {
         match self {
             Self::OpenShared => Role::Guest,
             Self::Read => Role::Viewer,
-            Self::ProbeEndpoint | Self::Measure | Self::Import | Self::Share | Self::Delete => {
-                Role::Measurer
-            }
-            Self::Launch
+            Self::ProbeEndpoint
+            | Self::Measure
+            | Self::Import
+            | Self::Share
+            | Self::Delete
+            | Self::RecordGate => Role::Measurer,
+            Self::DecideGate
+            | Self::Launch
             | Self::EditHosts
             | Self::EditProfiles
             | Self::ReadAudit
@@ -186,8 +194,11 @@ mod tests {
 
     #[test]
     fn the_network_measures_and_touches_no_host() {
-        assert_eq!(authorise(&Actor::NETWORK, Capability::Measure), Ok(()));
+        for capability in [Capability::Measure, Capability::RecordGate] {
+            assert_eq!(authorise(&Actor::NETWORK, capability), Ok(()));
+        }
         for capability in [
+            Capability::DecideGate,
             Capability::Launch,
             Capability::EditHosts,
             Capability::EditProfiles,
@@ -217,6 +228,8 @@ mod tests {
             Capability::Import,
             Capability::Share,
             Capability::Delete,
+            Capability::RecordGate,
+            Capability::DecideGate,
             Capability::Launch,
             Capability::EditHosts,
             Capability::EditProfiles,

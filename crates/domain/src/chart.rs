@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{source::Source, timestamp::Timestamp};
+use crate::{ids::RunId, source::Source, timestamp::Timestamp, workload::StageKind};
 
 /// A chart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -143,4 +143,17 @@ pub struct Point {
     /// Extra words in the hover text and the table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// What it was made from, so that a reader can go on to the request records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub behind: Vec<Behind>,
+}
+
+/// A load level of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Behind {
+    /// The run.
+    pub run: RunId,
+    /// The load level.
+    #[serde(flatten)]
+    pub kind: StageKind,
 }

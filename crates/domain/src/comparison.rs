@@ -33,8 +33,74 @@ pub struct FrozenComparison {
     pub analysis_version: u32,
     /// Metric definitions.
     pub metric_version: u32,
+    /// Who vouches for it in spite of its class, if somebody does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overridden: Option<Override>,
     /// What it shows.
     pub view: CompareView<ChartSpec>,
+}
+
+/// A person's word that figures are to be read side by side although the comparison is
+/// classed confounded or invalid. It changes no verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Override {
+    /// In spite of what, as in `different workloads`.
+    pub in_spite_of: String,
+    /// Who signed.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+    /// Why.
+    pub reason: String,
+}
+
+impl Override {
+    /// It in a sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        format!(
+            "Compared in spite of {}, by {} on {}: {}.",
+            self.in_spite_of,
+            self.by,
+            self.at.exact(),
+            self.reason.trim_end_matches('.')
+        )
+    }
+}
+
+/// What an override of this comparison is in spite of; none where there is nothing to
+/// override.
+#[must_use]
+pub fn to_override<C>(view: &CompareView<C>) -> Option<String> {
+    let definitions: Vec<&str> = view
+        .differences
+        .iter()
+        .filter(|difference| difference.kind == DifferenceKind::Definition)
+        .map(|difference| match difference.key.as_str() {
+            "workload" => "different workloads",
+            _ => "different metric definitions",
+        })
+        .collect();
+    match view.class.kind {
+        ClassKind::Repeat | ClassKind::Controlled => None,
+        ClassKind::Confounded => Some("what else differs or may differ".to_owned()),
+        ClassKind::Invalid if definitions.is_empty() => {
+            Some("simulated figures beside others".to_owned())
+        }
+        ClassKind::Invalid => Some(definitions.join(" and ")),
+    }
+}
+
+impl FrozenComparison {
+    /// The class in a sentence, and who overrides it.
+    #[must_use]
+    pub fn class_sentence(&self) -> String {
+        let class = &self.view.class.sentence;
+        self.overridden.as_ref().map_or_else(
+            || class.clone(),
+            |overridden| format!("{class} {}", overridden.sentence()),
+        )
+    }
 }
 
 /// What a key of the configuration is about.

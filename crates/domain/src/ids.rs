@@ -53,6 +53,10 @@ serial_id! {
     ExperimentId
 }
 serial_id! {
+    /// A recorded gate: rules that a run or a comparison was held to.
+    GateId
+}
+serial_id! {
     /// A person or program that acts; stands in every row that somebody made.
     ActorId
 }

@@ -17,6 +17,7 @@ pub mod endpoint;
 pub mod engine;
 pub mod experiment;
 pub mod founding;
+pub mod gate;
 pub mod goodput;
 pub mod histogram;
 pub mod host;

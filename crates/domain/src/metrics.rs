@@ -21,7 +21,7 @@ use self::samples::Samples;
 pub use self::{
     asked::StageAsked,
     distribution::{Distribution, P99_NEEDS, median, percentile},
-    figures::StageFigures,
+    figures::{StageFigures, cached_share},
     flags::StageFlag,
     invariants::FAILURE_FLAG_SHARE,
     request::{RequestFigures, request_figures},

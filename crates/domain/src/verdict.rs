@@ -199,16 +199,26 @@ pub fn judge(
     second: &Side<'_>,
     comparable: Result<(), String>,
 ) -> Verdict {
+    judge_at(question, first, second, comparable, error_of(question))
+}
+
+/// The same with an interval that is wrong with this chance only, such as one of
+/// several that are to hold at once.
+#[must_use]
+pub fn judge_at(
+    question: &Question<'_>,
+    first: &Side<'_>,
+    second: &Side<'_>,
+    comparable: Result<(), String>,
+    error: f64,
+) -> Verdict {
     match assess(question, first, second, comparable) {
         Assessment::Settled(verdict) => *verdict,
-        Assessment::Testable(test) => {
-            let error = error_of(question);
-            test.decide(&Level {
-                tested: error,
-                simultaneous: error,
-                family: None,
-            })
-        }
+        Assessment::Testable(test) => test.decide(&Level {
+            tested: error,
+            simultaneous: error,
+            family: None,
+        }),
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod board;
 pub mod compare;
 pub mod experiments;
+pub mod gates;
 pub mod hosts;
 pub mod measure;
 pub mod profiles;

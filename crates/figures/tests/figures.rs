@@ -466,6 +466,7 @@ fn any_point() -> impl Strategy<Value = Point> {
             n,
             hollow,
             note,
+            ..Point::default()
         })
 }
 

@@ -1,16 +1,24 @@
 //! Frozen comparisons: canonical bytes under an address that nobody can guess.
 
+#[cfg(test)]
+mod store_tests;
+
 use std::time::SystemTime;
 
 use time::OffsetDateTime;
 use tokdyno_domain::{
     access::{Actor, Capability, authorise},
-    comparison::{COMPARISON_SCHEMA, FrozenComparison},
+    analysis,
+    chart::ChartSpec,
+    comparison::{COMPARISON_SCHEMA, FrozenComparison, Override, to_override},
     ids::{ComparisonSlug, ContentHash},
     metrics::METRIC_VERSION,
     statistics::ANALYSIS_VERSION,
     timestamp::Timestamp,
-    views::{compare::CompareQuery, measure::MAX_NAME},
+    views::{
+        compare::{CompareQuery, CompareView, OverrideForm, TodayView},
+        measure::MAX_NAME,
+    },
 };
 
 use crate::{
@@ -19,6 +27,9 @@ use crate::{
     clean,
     commands::version,
 };
+
+/// Longest reason for an override, in characters.
+const MAX_REASON: usize = 500;
 
 /// What is stored beside a frozen comparison's document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,26 +60,23 @@ pub struct StoredComparison {
 impl Lab {
     /// Freezes a comparison: what it shows now is what its address shows for ever.
     /// `artefacts` draws and tabulates it. A blank title becomes the names of the
-    /// configurations.
+    /// configurations. With a reason in `signed`, a confounded or invalid comparison
+    /// bears the word of whoever shares it.
     ///
     /// # Errors
-    /// As [`Lab::compare`], and [`LabError::Invalid`] for an overlong title or a
-    /// run that is not over.
+    /// As [`Lab::compare`], and [`LabError::Invalid`] for an overlong title, reason or
+    /// name, for a reason where there is nothing to override, or for a run that is not
+    /// over.
     pub async fn freeze(
         &self,
         actor: &Actor,
         query: &CompareQuery,
         title: &str,
+        signed: &OverrideForm,
         artefacts: impl FnOnce(&FrozenComparison) -> Result<Artefacts, String> + Send,
     ) -> Result<ComparisonSlug, LabError> {
         authorise(actor, Capability::Share)?;
-        let title = clean::owned(title.trim());
-        let length = title.chars().count();
-        if length > MAX_NAME {
-            return Err(LabError::Invalid(format!(
-                "The title is {length} characters long; at most {MAX_NAME} are kept. Shorten it."
-            )));
-        }
+        let title = kept("title", title, MAX_NAME)?;
         let view = self.comparison(actor, query).await?;
         if let Some(run) = view.runs.iter().find(|run| !run.state.is_over()) {
             return Err(LabError::Conflict(format!(
@@ -86,10 +94,12 @@ impl Lab {
         } else {
             title
         };
+        let frozen_at = Timestamp::from_datetime(OffsetDateTime::from(SystemTime::now()));
         let comparison = FrozenComparison {
             schema_version: COMPARISON_SCHEMA,
             title,
-            frozen_at: Timestamp::from_datetime(OffsetDateTime::from(SystemTime::now())),
+            frozen_at,
+            overridden: self.signed(actor, signed, &view, frozen_at).await?,
             analysis_version: ANALYSIS_VERSION,
             metric_version: METRIC_VERSION,
             view,
@@ -132,9 +142,91 @@ impl Lab {
             .execute(&mut *tx)
             .await?;
         }
-        audit::note(&mut tx, actor, Action::Share, format!("comparison {slug}")).await?;
+        let in_spite = comparison
+            .overridden
+            .as_ref()
+            .map_or_else(String::new, |it| format!(" in spite of {}", it.in_spite_of));
+        let subject = format!("comparison {slug}{in_spite}");
+        audit::note(&mut tx, actor, Action::Share, subject).await?;
         tx.commit().await?;
         Ok(slug)
+    }
+
+    /// The override that a form asks for; none without a reason.
+    async fn signed(
+        &self,
+        actor: &Actor,
+        form: &OverrideForm,
+        view: &CompareView<ChartSpec>,
+        at: Timestamp,
+    ) -> Result<Option<Override>, LabError> {
+        let reason = kept("reason", &form.reason, MAX_REASON)?;
+        let name = kept("name", &form.name, MAX_NAME)?;
+        if reason.is_empty() {
+            return Ok(None);
+        }
+        let Some(in_spite_of) = to_override(view) else {
+            return Err(LabError::Invalid(
+                "There is nothing to override: the comparison is neither confounded nor invalid. Share it without a reason.".to_owned(),
+            ));
+        };
+        let account = sqlx::query_scalar!("SELECT name FROM actors WHERE id = $1", actor.id.0)
+            .fetch_one(&self.0.pool)
+            .await?;
+        Ok(Some(Override {
+            in_spite_of,
+            by: if name.is_empty() {
+                account
+            } else {
+                format!("{name} ({account})")
+            },
+            at,
+            reason,
+        }))
+    }
+
+    /// A frozen comparison by the rules of today; none where it was frozen under them.
+    /// For whoever may read the runs and finds all of them, from what is stored of
+    /// them; otherwise from what its document holds.
+    ///
+    /// # Errors
+    /// [`LabError::Forbidden`], [`LabError::DatabaseUnavailable`].
+    pub async fn frozen_today(
+        &self,
+        actor: &Actor,
+        frozen: &FrozenComparison,
+    ) -> Result<Option<TodayView<ChartSpec>>, LabError> {
+        authorise(actor, Capability::OpenShared)?;
+        if frozen.analysis_version >= ANALYSIS_VERSION {
+            return Ok(None);
+        }
+        let query = CompareQuery {
+            runs: frozen.view.runs.iter().map(|run| run.id).collect(),
+        };
+        let live = if authorise(actor, Capability::Read).is_ok() {
+            match self.comparison(actor, &query).await {
+                Err(LabError::NoSuchRun(_)) => None,
+                live => Some(live?),
+            }
+        } else {
+            None
+        };
+        let (view, read_from) = match live {
+            Some(view) => (
+                view,
+                "Read from the runs as they are stored now.".to_owned(),
+            ),
+            None => (
+                analysis::reread(frozen).map_err(LabError::Invalid)?,
+                from_document(frozen),
+            ),
+        };
+        Ok(Some(TodayView {
+            analysis_version: ANALYSIS_VERSION,
+            read_from,
+            changes: analysis::verdicts_changed(&frozen.view, &view),
+            view,
+        }))
     }
 
     /// A frozen comparison. Whoever has the link may see it.
@@ -171,6 +263,39 @@ impl Lab {
             svg: row.svg,
         })
     }
+}
+
+/// What was read where the runs are gone, or not for this reader.
+fn from_document(frozen: &FrozenComparison) -> String {
+    let limit = if analysis::holds_all_repeats(&frozen.view) {
+        ""
+    } else {
+        " It holds no single values of more than three repeats, so of those the mean speaks and there is no interval within a launch."
+    };
+    let doubtful = frozen
+        .view
+        .rows
+        .iter()
+        .flat_map(|row| row.cells.iter().flatten())
+        .any(|cell| cell.doubtful);
+    let why = if doubtful {
+        " Why a figure was doubtful is not in it."
+    } else {
+        ""
+    };
+    format!("Read from the frozen document.{limit}{why}")
+}
+
+/// A trimmed text that can be stored.
+fn kept(what: &str, text: &str, most: usize) -> Result<String, LabError> {
+    let text = clean::owned(text.trim());
+    let length = text.chars().count();
+    if length > most {
+        return Err(LabError::Invalid(format!(
+            "The {what} is {length} characters long; at most {most} are kept. Shorten it."
+        )));
+    }
+    Ok(text)
 }
 
 /// Keys sorted, no spaces: the same comparison is the same bytes.

@@ -6,7 +6,7 @@ use std::fmt;
 
 use tokdyno_domain::{
     access::Forbidden,
-    ids::{ExperimentId, HostId, LaunchId, RunId},
+    ids::{ExperimentId, GateId, HostId, LaunchId, RunId},
 };
 use tokdyno_remote::RemoteError;
 
@@ -23,6 +23,11 @@ pub enum LabError {
         "There is no comparison at this address. Copy the whole link again, or ask its sender."
     )]
     NoSuchComparison,
+    /// No such gate.
+    #[error(
+        "There is no gate {0}. The number may have been mistyped; the pages of runs and comparisons show theirs."
+    )]
+    NoSuchGate(GateId),
     /// No such host, or it was removed.
     #[error(
         "There is no host {0}. It may have been removed, or the address was mistyped; the list of hosts shows what there is."
@@ -89,6 +94,7 @@ impl LabError {
             Self::Forbidden(_) => 403,
             Self::NoSuchRun(_)
             | Self::NoSuchComparison
+            | Self::NoSuchGate(_)
             | Self::NoSuchHost(_)
             | Self::NoSuchProfile(_)
             | Self::NoSuchLaunch(_)

@@ -24,6 +24,8 @@ use crate::{LabError, stages};
 
 /// Runs a page of the list.
 pub(crate) const PAGE: u32 = 50;
+/// Most runs of hosts that tell how much launches vary.
+const MOST_PAST: i64 = 1_000;
 
 struct SummaryRow {
     id: i64,
@@ -239,6 +241,36 @@ pub(crate) async fn over(pool: &PgPool, actor: &Actor) -> Result<Vec<RunFacts>, 
     }
     facts.retain(|run| !run.stages.is_empty() || run.acceptance.is_some());
     Ok(facts)
+}
+
+/// Runs on launches of these hosts that are over, newest first, with as much as the
+/// variation from launch to launch needs.
+pub(crate) async fn on_hosts(
+    pool: &PgPool,
+    actor: &Actor,
+    hosts: &[i64],
+) -> Result<Vec<RunFacts>, LabError> {
+    if hosts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = sqlx::query_scalar!(
+        "SELECT runs.id FROM runs JOIN launches l ON l.id = runs.launch_id
+         WHERE runs.team_id = $1 AND runs.deleted_at IS NULL AND l.host_id = ANY($2)
+         ORDER BY runs.id DESC LIMIT $3",
+        actor.team.0,
+        hosts,
+        MOST_PAST,
+    )
+    .fetch_all(pool)
+    .await?;
+    let which = Which {
+        actor,
+        ids: Some(&ids),
+        over_only: true,
+        filter: &RunFilter::default(),
+        limit: None,
+    };
+    with_headlines(pool, rows(pool, which).await?).await
 }
 
 async fn with_headlines(pool: &PgPool, rows: Vec<SummaryRow>) -> Result<Vec<RunFacts>, LabError> {

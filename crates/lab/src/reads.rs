@@ -1,11 +1,13 @@
 //! What pages read.
 
+use std::collections::BTreeMap;
+
 use sqlx::types::Json;
 use tokdyno_domain::{
     access::{Actor, Capability, authorise},
-    analysis::{self, RequestPoint, RunFacts, levels, run_charts, summarise},
+    analysis::{self, History, RequestPoint, RunFacts, levels, run_charts, summarise},
     chart::ChartSpec,
-    ids::RunId,
+    ids::{HostId, RunId},
     record::FailureKind,
     views::{
         board::{BoardFilter, BoardView},
@@ -20,7 +22,7 @@ use tokdyno_domain::{
 use crate::{
     Lab, LabError,
     facts::{self, Details},
-    requests, skipped, stages,
+    history, requests, skipped, stages,
 };
 
 /// Records a page.
@@ -60,7 +62,9 @@ impl Lab {
         .fetch_one(&self.0.pool)
         .await?;
         let facts = facts::over(&self.0.pool, actor).await?;
-        Ok(analysis::board(filter, &facts, !founding))
+        let hosts = history::hosts(facts.iter().map(|run| &run.summary));
+        let minutes = history::minutes(&self.0.pool, actor, &hosts).await?;
+        Ok(analysis::board(filter, &facts, minutes, !founding))
     }
 
     /// A page of the list of runs, newest first.
@@ -97,7 +101,7 @@ impl Lab {
             round_trip_ms,
             effective,
         } = details;
-        let records = requests::count(&self.0.pool, run).await?;
+        let records = requests::count(&self.0.pool, run, None).await?;
         let points = self.points(run, records).await?;
         let workload = self.workload(run).await?;
         let host = match facts.summary.launch.clone() {
@@ -132,7 +136,8 @@ impl Lab {
         })
     }
 
-    /// A page of a run's request records, in the order of stage and number.
+    /// A page of a run's request records, in the order of stage and number; of these
+    /// stages only, if any are named.
     ///
     /// # Errors
     /// [`LabError::NoSuchRun`], [`LabError::Forbidden`],
@@ -142,14 +147,17 @@ impl Lab {
         actor: &Actor,
         run: RunId,
         page: u32,
+        stages: &[u32],
     ) -> Result<RecordPage, LabError> {
         authorise(actor, Capability::Read)?;
         self.must_exist(actor, run).await?;
+        let stages: Vec<i64> = stages.iter().map(|stage| i64::from(*stage)).collect();
+        let stages = (!stages.is_empty()).then_some(stages.as_slice());
         let mut connection = self.0.pool.acquire().await?;
         let records = requests::read(
             &mut connection,
             run,
-            None,
+            stages,
             Some(RECORDS.into()),
             i64::from(page) * i64::from(RECORDS),
         )
@@ -157,7 +165,7 @@ impl Lab {
         drop(connection);
         Ok(RecordPage {
             records,
-            total: requests::count(&self.0.pool, run).await?,
+            total: requests::count(&self.0.pool, run, stages).await?,
             page,
             page_size: RECORDS,
         })
@@ -213,26 +221,52 @@ impl Lab {
         actor: &Actor,
         query: &CompareQuery,
     ) -> Result<CompareView<ChartSpec>, LabError> {
-        for (place, run) in query.runs.iter().enumerate() {
-            if query.runs.iter().take(place).any(|earlier| earlier == run) {
+        let facts = self.facts_of(actor, &query.runs).await?;
+        let (past, minutes) = self.past(actor, &facts).await?;
+        analysis::compare_with(&facts, &History::of(&past, minutes)).map_err(LabError::Invalid)
+    }
+
+    /// What the hosts of these runs knew before: all runs on their launches, and the
+    /// minutes that a launch takes on each.
+    pub(crate) async fn past(
+        &self,
+        actor: &Actor,
+        runs: &[RunFacts],
+    ) -> Result<(Vec<RunFacts>, BTreeMap<HostId, f64>), LabError> {
+        let hosts = history::hosts(runs.iter().map(|run| &run.summary));
+        let past = facts::on_hosts(&self.0.pool, actor, &hosts).await?;
+        let minutes = history::minutes(&self.0.pool, actor, &hosts).await?;
+        Ok((past, minutes))
+    }
+
+    /// What is known of runs that are looked at together.
+    ///
+    /// # Errors
+    /// [`LabError::Invalid`] if one is named twice, [`LabError::NoSuchRun`],
+    /// [`LabError::DatabaseUnavailable`].
+    pub(crate) async fn facts_of(
+        &self,
+        actor: &Actor,
+        runs: &[RunId],
+    ) -> Result<Vec<RunFacts>, LabError> {
+        for (place, run) in runs.iter().enumerate() {
+            if runs.iter().take(place).any(|earlier| earlier == run) {
                 return Err(LabError::Invalid(format!(
                     "Run {run} stands in the comparison twice. Name each run once."
                 )));
             }
         }
-        // More are refused below; they need not be loaded for it.
-        let asked: Vec<RunId> = query
-            .runs
+        // More are refused by whoever asks; they need not be loaded for it.
+        let asked: Vec<RunId> = runs
             .iter()
             .copied()
             .take(tokdyno_domain::comparison::RUNS.end() + 1)
             .collect();
-        let facts: Vec<RunFacts> = facts::details(&self.0.pool, actor, &asked)
+        Ok(facts::details(&self.0.pool, actor, &asked)
             .await?
             .into_iter()
             .map(|details| details.facts)
-            .collect();
-        analysis::compare(&facts).map_err(LabError::Invalid)
+            .collect())
     }
 
     /// Is there such a run for this actor?
@@ -254,7 +288,7 @@ impl Lab {
 
     /// The workload of a run. What a file brought is left in the database: it may be
     /// long, and neither plan nor form needs it.
-    async fn workload(&self, run: RunId) -> Result<Workload, LabError> {
+    pub(crate) async fn workload(&self, run: RunId) -> Result<Workload, LabError> {
         let workload = sqlx::query_scalar!(
             r#"SELECT CASE
                    WHEN workload -> 'prompts' ->> 'set'

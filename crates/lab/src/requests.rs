@@ -251,23 +251,29 @@ impl Row {
     }
 }
 
-/// How many requests of a run are stored.
-pub(crate) async fn count(pool: &PgPool, run: RunId) -> Result<u64, LabError> {
+/// How many requests of a run are stored; of some stages alone, if they are named.
+pub(crate) async fn count(
+    pool: &PgPool,
+    run: RunId,
+    stages: Option<&[i64]>,
+) -> Result<u64, LabError> {
     let count = sqlx::query_scalar!(
-        r#"SELECT count(*) AS "count!" FROM requests WHERE run_id = $1"#,
-        run.0
+        r#"SELECT count(*) AS "count!" FROM requests
+           WHERE run_id = $1 AND ($2::bigint[] IS NULL OR stage = ANY($2))"#,
+        run.0,
+        stages,
     )
     .fetch_one(pool)
     .await?;
     Ok(unsigned(count))
 }
 
-/// Some requests of a run in the order of stage and number; a stage alone, if
-/// one is named.
+/// Some requests of a run in the order of stage and number; of some stages alone, if
+/// they are named.
 pub(crate) async fn read(
     connection: &mut PgConnection,
     run: RunId,
-    stage: Option<i64>,
+    stages: Option<&[i64]>,
     limit: Option<i64>,
     offset: i64,
 ) -> Result<Vec<RequestRecord>, LabError> {
@@ -278,10 +284,10 @@ pub(crate) async fn read(
              cached_tokens, reasoning_tokens, chunks, coalesced_chunks, counted_by_chunk,
              done_seen, simulated, finish_reason, failure_kind, failure_message,
              failure_http_status, intended_ns, turn, asked_tokens
-         FROM requests WHERE run_id = $1 AND ($2::bigint IS NULL OR stage = $2)
+         FROM requests WHERE run_id = $1 AND ($2::bigint[] IS NULL OR stage = ANY($2))
          ORDER BY stage, seq LIMIT $3 OFFSET $4",
         run.0,
-        stage,
+        stages,
         limit,
         offset,
     )
@@ -342,7 +348,8 @@ pub(crate) async fn traced(
     run: RunId,
     stage: Option<i64>,
 ) -> Result<Vec<Traced>, LabError> {
-    let records = read(&mut *connection, run, stage, None, 0).await?;
+    let stages = stage.as_ref().map(std::slice::from_ref);
+    let records = read(&mut *connection, run, stages, None, 0).await?;
     let rows = sqlx::query!(
         "SELECT stage, seq, gaps, tokens FROM chunk_traces
          WHERE run_id = $1 AND ($2::bigint IS NULL OR stage = $2)",

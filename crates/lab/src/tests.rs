@@ -11,7 +11,11 @@ use tokdyno_domain::{
     result_file::ResultFile,
     run::RunState,
     source::Source,
-    views::{board::BoardFilter, compare::CompareQuery, run::RunFilter},
+    views::{
+        board::BoardFilter,
+        compare::{CompareQuery, OverrideForm},
+        run::RunFilter,
+    },
     workload::StageKind,
 };
 
@@ -142,7 +146,7 @@ async fn unknown_runs_and_comparisons_are_not_found(pool: PgPool) {
     let nobody = RunId(404);
     let errors = [
         lab.run(ME, nobody).await.expect_err("none"),
-        lab.records(ME, nobody, 0).await.expect_err("none"),
+        lab.records(ME, nobody, 0, &[]).await.expect_err("none"),
         lab.result_file(ME, nobody).await.expect_err("none"),
         lab.cancel_run(ME, nobody).await.expect_err("none"),
         lab.rename_run(ME, nobody, "n", "").await.expect_err("none"),
@@ -187,9 +191,14 @@ async fn a_file_is_imported_once_and_exported_as_it_came(pool: PgPool) {
     assert_eq!((stage.completed, stage.failed), (3, 1));
     assert_eq!(stage.output_tps, file.stages[1].figures.output_tps);
     assert_eq!(stage.ttft_ms, file.stages[1].figures.ttft_ms);
-    let page = lab.records(ME, first.run, 0).await.expect("records");
+    let page = lab.records(ME, first.run, 0, &[]).await.expect("records");
     assert_eq!(page.total, 6);
     assert_eq!(page.records[5], file.stages[1].records[3].record);
+    let of_stage = lab.records(ME, first.run, 0, &[1]).await.expect("records");
+    assert_eq!(
+        (of_stage.total, &of_stage.records[..]),
+        (4, &page.records[2..])
+    );
     // Read on from any request: the rest in the same order, and nothing after the last.
     for (read, record) in page.records.iter().enumerate() {
         let last = Some((record.stage, record.seq));
@@ -199,7 +208,7 @@ async fn a_file_is_imported_once_and_exported_as_it_came(pool: PgPool) {
     let all = lab.records_after(ME, first.run, None).await.expect("all");
     assert_eq!(all, page.records);
     assert!(
-        lab.records(ME, first.run, 1)
+        lab.records(ME, first.run, 1, &[])
             .await
             .expect("a page")
             .records
@@ -318,7 +327,7 @@ async fn a_frozen_comparison_outlives_its_runs(pool: PgPool) {
     let live = lab.compare(ME, &query).await.expect("compared");
     assert_eq!(live.runs.len(), 2);
     let slug = lab
-        .freeze(ME, &query, "  ", |_| Ok(drawn()))
+        .freeze(ME, &query, "  ", &OverrideForm::default(), |_| Ok(drawn()))
         .await
         .expect("frozen");
     let before = lab.frozen(&Actor::GUEST, slug).await.expect("there");
@@ -357,17 +366,29 @@ async fn what_cannot_be_compared_or_frozen_says_why(pool: PgPool) {
     let runs = two_runs(&lab).await;
     let waiting = lab.queue_run(ME, &new_run("gpu1")).await.expect("queued");
     let ask = async |runs: Vec<RunId>, title: &str| {
-        lab.freeze(ME, &CompareQuery { runs }, title, |_| Ok(drawn()))
-            .await
-            .expect_err("a refusal")
-            .status()
+        lab.freeze(
+            ME,
+            &CompareQuery { runs },
+            title,
+            &OverrideForm::default(),
+            |_| Ok(drawn()),
+        )
+        .await
+        .expect_err("a refusal")
+        .status()
     };
     assert_eq!(ask(vec![runs[0]], "").await, 422, "too few");
     assert_eq!(ask(vec![runs[0], runs[0]], "").await, 422, "twice");
     assert_eq!(ask(runs.clone(), &"x".repeat(201)).await, 422, "overlong");
     assert_eq!(ask(vec![runs[0], waiting], "").await, 409, "not over");
     let failing = lab
-        .freeze(ME, &CompareQuery { runs }, "", |_| Err("no ink".to_owned()))
+        .freeze(
+            ME,
+            &CompareQuery { runs },
+            "",
+            &OverrideForm::default(),
+            |_| Err("no ink".to_owned()),
+        )
         .await
         .expect_err("a fault");
     assert_eq!(failing.status(), 500);
@@ -554,7 +575,7 @@ async fn a_guest_reads_and_writes_nothing(pool: PgPool) {
         lab.board(guest, &BoardFilter::default()).await.map(drop),
         lab.runs(guest, &RunFilter::default()).await.map(drop),
         lab.run(guest, runs[0]).await.map(drop),
-        lab.records(guest, runs[0], 0).await.map(drop),
+        lab.records(guest, runs[0], 0, &[]).await.map(drop),
         lab.result_file(guest, runs[0]).await.map(drop),
         lab.compare(guest, &query).await.map(drop),
         lab.import(guest, &bytes(&result_file())).await.map(drop),
@@ -562,7 +583,7 @@ async fn a_guest_reads_and_writes_nothing(pool: PgPool) {
         lab.cancel_run(guest, runs[0]).await,
         lab.rename_run(guest, runs[0], "n", "").await,
         lab.delete_run(guest, runs[0]).await,
-        lab.freeze(guest, &query, "", |_| Ok(drawn()))
+        lab.freeze(guest, &query, "", &OverrideForm::default(), |_| Ok(drawn()))
             .await
             .map(drop),
     ];
@@ -599,7 +620,7 @@ async fn another_team_sees_nothing(pool: PgPool) {
     );
     for refusal in [
         lab.run(&other, runs[0]).await.map(drop),
-        lab.records(&other, runs[0], 0).await.map(drop),
+        lab.records(&other, runs[0], 0, &[]).await.map(drop),
         lab.result_file(&other, runs[0]).await.map(drop),
         lab.delete_run(&other, runs[0]).await,
     ] {

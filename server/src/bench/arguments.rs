@@ -25,7 +25,7 @@ use self::{
     load::{LoadArguments, LoadError},
     server::{KeyError, ServerArguments},
 };
-use super::rules::{Rule, RuleError};
+use super::rules::{FailIf, FailIfError};
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchArguments {
@@ -74,8 +74,8 @@ pub(crate) struct ResultArguments {
 
     /// End with exit code 4 if this holds, such as 'tpot_p99>12' for any stage or
     /// 'c128.output_tps<2000' for one. May be given several times.
-    #[arg(long, value_name = "[LEVEL.]METRIC<NUMBER", value_parser = str::parse::<Rule>, conflicts_with_all = ["compare", "recover", "help_metrics"])]
-    pub(crate) fail_if: Vec<Rule>,
+    #[arg(long, value_name = "[LEVEL.]METRIC<NUMBER", value_parser = str::parse::<FailIf>, conflicts_with_all = ["compare", "recover", "help_metrics"])]
+    pub(crate) fail_if: Vec<FailIf>,
 
     /// Print a line for each stage instead of the live view.
     #[arg(long, conflicts_with_all = ["compare", "recover", "help_metrics"])]
@@ -110,7 +110,7 @@ pub(crate) enum ArgumentError {
     #[error(transparent)]
     Load(#[from] LoadError),
     #[error(transparent)]
-    Rule(#[from] RuleError),
+    Rule(#[from] FailIfError),
     #[error("The file {path} cannot be read ({reason}). Check its name and its permissions.")]
     File { path: String, reason: io::Error },
     #[error("The file {0} is not text in UTF-8. Save it as UTF-8 and try again.")]

@@ -1,7 +1,7 @@
 //! Two result files beside each other: what differs, by how much, and what may be
 //! said of it.
 
-mod facts;
+pub(super) mod facts;
 mod shown;
 
 use std::{
@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokdyno_domain::{
     analysis,
     comparison::Difference,
+    gate::Measured,
     result_file::{ResultFile, ResultFileError, TOOL},
     verdict::Verdict,
     views::compare::{CompareRow, ComparisonClass},
@@ -95,6 +96,14 @@ pub(crate) fn compare(files: &[PathBuf]) -> Result<Compared, CompareError> {
         .map(|file| Ok((file.display().to_string(), read(file)?)))
         .collect::<Result<Vec<_>, CompareError>>()?;
     of_results(&results)
+}
+
+/// A result file as a gate looks at it; `number` tells it from others of its name.
+///
+/// # Errors
+/// It cannot be read, or is no result.
+pub(crate) fn measured(file: &Path, number: i64) -> Result<Measured, CompareError> {
+    Ok(facts::measured(&read(file)?, number))
 }
 
 fn read(path: &Path) -> Result<ResultFile, CompareError> {

@@ -11,6 +11,7 @@ use std::{
 };
 
 use tokdyno_domain::{
+    gate::explained,
     meter::{METER_SCHEMA, MeterOutcome, MeterSpec},
     result_file::ResultFile,
 };
@@ -18,9 +19,9 @@ use tokdyno_domain::{
 use crate::{
     bench::{
         ArgumentError, BenchArguments, Circumstances, Collected, CompareError, Destination,
-        Display, OutputError, Rule, SeedError, SpecError, Spool, SpoolError, Subject, SubjectError,
-        ask, compare, endpoint, explained, fresh_seed, measure, put, recover, report, same_file,
-        tell, width,
+        Display, FailIf, OutputError, SeedError, SpecError, Spool, SpoolError, Subject,
+        SubjectError, ask, compare, endpoint, fresh_seed, judge, measure, put, recover, report,
+        same_file, tell, width,
     },
     logging,
 };
@@ -156,7 +157,7 @@ fn bench(arguments: BenchArguments, destination: &Destination) -> Result<ExitCod
         spool.remove();
     }
     say(destination, &report(&result, room(destination)));
-    let broken = judge(&arguments.result.fail_if, &result, destination);
+    let broken = say_rules(&arguments.result.fail_if, &result, destination);
     let nothing = result
         .stages
         .iter()
@@ -179,8 +180,8 @@ fn bench(arguments: BenchArguments, destination: &Destination) -> Result<ExitCod
 }
 
 /// Prints what each rule came to, and says whether any is broken.
-fn judge(rules: &[Rule], result: &ResultFile, destination: &Destination) -> bool {
-    let judgements: Vec<_> = rules.iter().map(|rule| rule.judge(result)).collect();
+fn say_rules(rules: &[FailIf], result: &ResultFile, destination: &Destination) -> bool {
+    let judgements = judge(rules, result);
     if !judgements.is_empty() {
         let lines: String = judgements
             .iter()

@@ -306,8 +306,8 @@ fn pasted(file: &Path) -> Result<String, ClientError> {
 }
 
 /// The server that is asked, and how its answers are shown.
-struct Asked {
-    connection: Connection,
+pub(super) struct Asked {
+    pub(super) connection: Connection,
     json: bool,
 }
 
@@ -356,10 +356,11 @@ fn print(text: &str) -> Result<(), ClientError> {
         .map_err(ClientError::Output)
 }
 
-fn ask(
+/// Asks a server.
+pub(super) fn ask<T>(
     server: &ServerArguments,
-    command: impl AsyncFnOnce(Asked) -> Result<(), ClientError>,
-) -> Result<(), ClientError> {
+    command: impl AsyncFnOnce(Asked) -> Result<T, ClientError>,
+) -> Result<T, ClientError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

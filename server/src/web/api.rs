@@ -4,6 +4,7 @@ mod audit;
 mod body;
 mod experiments;
 mod forms;
+mod gates;
 mod hosts;
 mod launches;
 mod named;
@@ -17,7 +18,7 @@ use axum::{
     routing::{get, post},
 };
 use http::{HeaderValue, StatusCode, header::LOCATION};
-use serde_json::Value;
+use serde::Serialize;
 
 use super::Site;
 
@@ -28,6 +29,9 @@ pub(super) fn routes() -> Router<Site> {
         .route("/api/v1/runs", get(runs::list).post(runs::queue))
         .route("/api/v1/runs/{id}", get(runs::one))
         .route("/api/v1/runs/{id}/cancel", post(runs::cancel))
+        .route("/api/v1/gates", get(gates::list).post(gates::judge))
+        .route("/api/v1/gates/{id}", get(gates::one))
+        .route("/api/v1/gates/{id}/decision", post(gates::decide))
         .route("/api/v1/hosts", get(hosts::list).post(hosts::add))
         .route("/api/v1/hosts/{id}", get(hosts::one))
         .route("/api/v1/hosts/{id}/check", post(hosts::check))
@@ -58,7 +62,7 @@ pub(super) fn routes() -> Router<Site> {
 }
 
 /// 201 with where the new thing is.
-fn created(location: &str, body: Value) -> Response {
+fn created(location: &str, body: impl Serialize) -> Response {
     let mut response = (StatusCode::CREATED, Json(body)).into_response();
     if let Ok(location) = HeaderValue::from_str(location) {
         response.headers_mut().insert(LOCATION, location);

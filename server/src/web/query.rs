@@ -32,8 +32,8 @@ pub(crate) fn has(query: &str, key: &str, value: &str) -> bool {
     pairs(query).any(|(k, v)| k == key && v == value)
 }
 
-/// `runs=1,2` (also `runs=1&runs=2`), the baseline first.
-pub(crate) fn compare(query: &str) -> Result<CompareQuery, Problem> {
+/// `runs=1,2` (also `runs=1&runs=2`), the baseline first; each run once.
+pub(crate) fn runs_named(query: &str) -> Result<Vec<RunId>, Problem> {
     let mut runs: Vec<RunId> = Vec::new();
     for (key, value) in pairs(query).filter(|(key, _)| key == "runs") {
         for part in value.split(',').filter(|part| !part.trim().is_empty()) {
@@ -43,6 +43,12 @@ pub(crate) fn compare(query: &str) -> Result<CompareQuery, Problem> {
             }
         }
     }
+    Ok(runs)
+}
+
+/// Two to twelve of them.
+pub(crate) fn compare(query: &str) -> Result<CompareQuery, Problem> {
+    let runs = runs_named(query)?;
     if RUNS.contains(&runs.len()) {
         Ok(CompareQuery { runs })
     } else {

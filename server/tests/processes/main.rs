@@ -3,6 +3,7 @@
 
 mod bench;
 mod crashes;
+mod gate;
 mod hosts;
 mod launches;
 mod serve;

@@ -1,6 +1,8 @@
-//! The raw records, a page at a time, fetched when somebody opens them.
+//! The raw records, a page at a time, fetched when somebody opens them. An address
+//! with `level=` names a load level, whose records stand open and alone.
 
 use leptos::{html, prelude::*, task::spawn_local};
+use leptos_router::hooks::use_query_map;
 use tokdyno_domain::{
     metrics::request_figures,
     record::RequestRecord,
@@ -29,6 +31,15 @@ pub(super) fn Records(data: RunData) -> impl IntoView {
     let again = RwSignal::new(0_u32);
     let shown = RwSignal::new(None::<Result<RecordPage, AppError>>);
     let newest = StoredValue::new(0_u32);
+    let address = use_query_map();
+    let level = Memo::new(move |_| address.with(|address| address.get("level")));
+    let only = Memo::new(move |_| {
+        level.with(|level| stages.with(|stages| of_level(stages, level.as_deref()?)))
+    });
+    Effect::new(move |_| {
+        level.track();
+        page.set(0);
+    });
     // Fetched again when more records have come, but only while somebody looks.
     Effect::new(move |_| {
         let (page, _, _) = (page.get(), count.get(), again.get());
@@ -37,8 +48,9 @@ pub(super) fn Records(data: RunData) -> impl IntoView {
         }
         let asked = newest.get_value().wrapping_add(1);
         newest.set_value(asked);
+        let stages = only.get().map(|level| level.stages).unwrap_or_default();
         spawn_local(async move {
-            let answer = api::records(id, page).await;
+            let answer = api::records(id, page, stages).await;
             if newest.try_get_value() == Some(asked) {
                 shown.try_set(Some(answer));
             }
@@ -50,10 +62,27 @@ pub(super) fn Records(data: RunData) -> impl IntoView {
             open.set(details.has_attribute("open"));
         }
     });
+    // Whoever was sent here for one level wants to see it.
+    Effect::new(move |_| {
+        if let Some(details) = node.get()
+            && only.with(Option::is_some)
+        {
+            // That it cannot be opened is nothing that a reader could mend.
+            let _ = details.set_attribute("open", "");
+            details.scroll_into_view();
+        }
+    });
     view! {
+        <Show when=move || { count.get() == 0 && level.with(Option::is_some) }>
+            <p id="records" class="muted">
+                "There are no request records behind these figures: they were not measured request by request, or came without."
+            </p>
+        </Show>
         <Show when=move || { count.get() > 0 }>
             <details
+                id="records"
                 class="section-fold"
+                open=only.get_untracked().is_some()
                 node_ref=node
                 on:toggle=move |_| {
                     if let Some(details) = node.get_untracked() {
@@ -73,6 +102,17 @@ pub(super) fn Records(data: RunData) -> impl IntoView {
                         "The whole result as JSON"
                     </a>
                 </p>
+                {move || {
+                    only.get()
+                        .map(|level| {
+                            view! {
+                                <p>
+                                    {format!("Only those of {}. ", level.name)}
+                                    <a href=format!("/runs/{id}")>"Show all"</a>
+                                </p>
+                            }
+                        })
+                }}
                 {move || match shown.get() {
                     None => view! { <p class="loading">"Loading the records …"</p> }.into_any(),
                     Some(Err(error)) => view! { <ErrorBanner error retry=Callback::new(move |()| again.update(|n| *n += 1))/> }.into_any(),
@@ -83,6 +123,29 @@ pub(super) fn Records(data: RunData) -> impl IntoView {
             </details>
         </Show>
     }
+}
+
+/// A load level with its stages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Level {
+    name: String,
+    stages: Vec<u32>,
+}
+
+/// The level of a run that an address names; none if it has no such level.
+fn of_level(stages: &[StageView], slug: &str) -> Option<Level> {
+    let kind = stages
+        .iter()
+        .map(|stage| stage.kind)
+        .find(|kind| kind.slug() == slug)?;
+    Some(Level {
+        name: kind.to_string(),
+        stages: stages
+            .iter()
+            .filter(|stage| stage.kind == kind)
+            .map(|stage| stage.index)
+            .collect(),
+    })
 }
 
 #[component]

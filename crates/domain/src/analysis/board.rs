@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    RunFacts,
+    History, RunFacts,
     charts::{axis, mark_of, notes},
     launches::{by_launch, launch_values, repeats},
     levels,
@@ -11,14 +11,14 @@ use super::{
 use crate::{
     chart::{ChartSpec, Line, Point, Series},
     effective::Stamp,
-    ids::{ContentHash, LaunchId},
+    ids::{ContentHash, HostId, LaunchId},
     source::Source,
     statistics::{Better, Estimate, Launch},
     text,
     verdict::{Pair, Question, Side, Verdict, VerdictKind, judge_family},
     views::{
         board::{Answer, BoardChoices, BoardFilter, BoardRow, BoardView, ThroughputMetric},
-        run::{LevelView, StageView},
+        run::{LevelView, RunSummary, StageView},
     },
     workload::StageKind,
 };
@@ -26,13 +26,16 @@ use crate::{
 /// Concurrency shown where nobody chose one and it was measured.
 const USUAL_CONCURRENCY: u32 = 128;
 
-/// The Board over the stored runs that have figures. `founding_missing` is passed on.
+/// The Board over the stored runs that have figures. `minutes` is what a launch with
+/// its measurement takes on each host; `founding_missing` is passed on.
 #[must_use]
 pub fn board(
     filter: &BoardFilter,
     runs: &[RunFacts],
+    minutes: BTreeMap<HostId, f64>,
     founding_missing: bool,
 ) -> BoardView<ChartSpec> {
+    let history = History::of(runs, minutes);
     let mut newest_first: Vec<&RunFacts> = runs.iter().collect();
     newest_first.sort_by_key(|run| std::cmp::Reverse((run.summary.created_at, run.summary.id)));
     let is_simulated = |run: &RunFacts| run.summary.source == Source::Simulated;
@@ -75,6 +78,7 @@ pub fn board(
         .or_else(|| concurrencies.last().copied());
     let rows = rows(&shown, concurrency, filter.metric);
     let as_of = shown.iter().filter_map(|run| run.summary.finished_at).max();
+    let like = shown.first().map(|run| &run.summary);
     let at = concurrency.map_or_else(|| "under load".to_owned(), |c| format!("at C = {c}"));
     let mut chart = chart(&rows, &at, filter.metric);
     chart.as_of = as_of;
@@ -107,18 +111,24 @@ pub fn board(
             concurrency,
             simulated,
         },
-        best_single: answer(
-            "Best for one user",
-            "single-stream speed",
-            &rows,
-            |ranked| &ranked.single,
-        ),
-        best_throughput: answer(
-            &format!("Best {at}"),
-            &format!("{} {at}", filter.metric.word()),
-            &rows,
-            |ranked| &ranked.many,
-        ),
+        best_single: Asked {
+            question: "Best for one user",
+            metric: "single-stream speed",
+            kind: Some(StageKind::SingleStream),
+            figure: single_stream,
+            like,
+            history: &history,
+        }
+        .answer(&rows, |ranked| &ranked.single),
+        best_throughput: Asked {
+            question: &format!("Best {at}"),
+            metric: &format!("{} {at}", filter.metric.word()),
+            kind: concurrency.map(|concurrency| StageKind::ClosedLoop { concurrency }),
+            figure: throughput(filter.metric),
+            like,
+            history: &history,
+        }
+        .answer(&rows, |ranked| &ranked.many),
         chart: (!chart.is_empty()).then_some(chart),
         rows: rows.into_iter().map(|ranked| ranked.row).collect(),
         as_of,
@@ -133,6 +143,14 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
         }
         seen
     })
+}
+
+/// What all of them are, if it is one and the same.
+fn only<T: PartialEq>(mut values: impl Iterator<Item = Option<T>>) -> Option<T> {
+    let first = values.next()??;
+    values
+        .all(|value| value.as_ref() == Some(&first))
+        .then_some(first)
 }
 
 /// What was asked for, if there is such a thing; else the first.
@@ -187,17 +205,25 @@ fn rows(runs: &[&RunFacts], concurrency: Option<u32>, metric: ThroughputMetric) 
     rows
 }
 
+fn single_stream(stage: &StageView) -> Option<f64> {
+    stage.e2e_tps.p50
+}
+
+fn throughput(metric: ThroughputMetric) -> fn(&StageView) -> Option<f64> {
+    match metric {
+        ThroughputMetric::OutputTps => |stage| stage.output_tps,
+        ThroughputMetric::SteadyOutputTps => |stage| stage.steady_output_tps,
+    }
+}
+
 fn row(runs: &[&RunFacts], concurrency: Option<u32>, metric: ThroughputMetric) -> Option<Ranked> {
     let newest = runs.first()?;
-    let single = Cell::over(runs, StageKind::SingleStream, |stage| stage.e2e_tps.p50);
+    let single = Cell::over(runs, StageKind::SingleStream, single_stream);
     let many = concurrency.map_or_else(Cell::default, |concurrency| {
         Cell::over(
             runs,
             StageKind::ClosedLoop { concurrency },
-            |stage| match metric {
-                ThroughputMetric::OutputTps => stage.output_tps,
-                ThroughputMetric::SteadyOutputTps => stage.steady_output_tps,
-            },
+            throughput(metric),
         )
     });
     let mut remarks: Vec<String> =
@@ -236,6 +262,8 @@ fn row(runs: &[&RunFacts], concurrency: Option<u32>, metric: ThroughputMetric) -
 struct Cell {
     estimate: Option<Estimate>,
     by_launch: Vec<Launch>,
+    /// Where all of its launches were, if they were on one host.
+    host: Option<HostId>,
     source: Option<Source>,
     doubtful: bool,
     flags: Vec<String>,
@@ -279,6 +307,7 @@ impl Cell {
                 .iter()
                 .filter_map(|repeats| Launch::new(repeats))
                 .collect(),
+            host: only(used.iter().map(|one| one.host)),
             source: used.iter().map(|one| one.level.source).max(),
             doubtful,
             flags: distinct(
@@ -290,17 +319,18 @@ impl Cell {
 }
 
 /// A level of one run, as far as the Board needs it.
-struct Measured {
+pub(super) struct Measured {
     level: LevelView,
     /// None for an address of unknown history: all of these count as one launch.
     launch: Option<LaunchId>,
-    repeats: Vec<f64>,
+    host: Option<HostId>,
+    pub(super) repeats: Vec<f64>,
     /// What ran was not what the configuration's name promises.
     mismatch: Option<String>,
 }
 
 impl Measured {
-    fn of(
+    pub(super) fn of(
         run: &RunFacts,
         kind: StageKind,
         figure: impl Fn(&StageView) -> Option<f64>,
@@ -317,12 +347,13 @@ impl Measured {
         (!repeats.is_empty()).then_some(Self {
             level,
             launch: launch.map(|launch| launch.launch),
+            host: launch.map(|launch| launch.host.0),
             repeats,
             mismatch,
         })
     }
 
-    fn is_doubtful(&self) -> bool {
+    pub(super) fn is_doubtful(&self) -> bool {
         self.level.is_doubtful() || self.mismatch.is_some()
     }
 }
@@ -341,95 +372,120 @@ fn worst_stamp(runs: &[&RunFacts]) -> Option<Stamp> {
         .cloned()
 }
 
-fn answer(
-    question: &str,
-    metric: &str,
-    rows: &[Ranked],
-    cell: impl Fn(&Ranked) -> &Cell,
-) -> Answer {
-    let mut ranked: Vec<(&str, &Cell, Estimate)> = rows
-        .iter()
-        .filter(|ranked| !cell(ranked).doubtful)
-        .filter_map(|ranked| {
-            let cell = cell(ranked);
-            Some((ranked.row.configuration.as_str(), cell, cell.estimate?))
-        })
-        .collect();
-    ranked.sort_by(|(_, _, one), (_, _, other)| other.mean.total_cmp(&one.mean));
-    let left_out: Vec<&str> = rows
-        .iter()
-        .filter(|ranked| cell(ranked).doubtful)
-        .map(|ranked| ranked.row.configuration.as_str())
-        .collect();
-    let mut established = false;
-    let mut because = match ranked.as_slice() {
-        [] => "No configuration has a sound figure here yet.".to_owned(),
-        [_] => "Only one configuration has a figure here, so there is nothing to be better than."
-            .to_owned(),
-        [best, rivals @ ..] => {
-            let (sentence, beyond_doubt) = against(question, metric, best, rivals);
-            established = beyond_doubt;
-            sentence
-        }
-    };
-    if !left_out.is_empty() {
-        because.push_str(&format!(
-            " Left out as flagged, disputed, estimated or mismatched: {}.",
-            left_out.join("; ")
-        ));
-    }
-    let leader = ranked.first();
-    Answer {
-        question: question.to_owned(),
-        leader: leader.map(|(name, _, _)| (*name).to_owned()),
-        figure: leader.map(|(_, _, estimate)| *estimate),
-        source: leader.and_then(|(_, cell, _)| cell.source),
-        established,
-        because,
-    }
+/// A question that the Board answers.
+struct Asked<'a> {
+    question: &'a str,
+    metric: &'a str,
+    /// The load level whose figure decides, if there is one.
+    kind: Option<StageKind>,
+    figure: fn(&StageView) -> Option<f64>,
+    /// One of the runs that are shown, which share their workload.
+    like: Option<&'a RunSummary>,
+    history: &'a History<'a>,
 }
 
 /// A configuration with a sound figure: name, cell, estimate.
 type Contender<'a> = (&'a str, &'a Cell, Estimate);
 
-/// The best against all others, in a sentence, and whether it is beyond doubt: who
-/// leads was not known beforehand, so the leader has to be better than each of them,
-/// the pairs judged as one family. The sentence is about the nearest rival over whom
-/// the lead is in doubt, else about the runner-up.
-fn against(
-    question: &str,
-    metric: &str,
-    (best, best_cell, best_estimate): &Contender<'_>,
-    rivals: &[Contender<'_>],
-) -> (String, bool) {
-    let pairs: Vec<Pair<'_>> = rivals
-        .iter()
-        .map(|(rival, cell, _)| Pair {
-            question: Question::of(metric, Better::Higher),
-            first: cell.side(rival),
-            second: best_cell.side(best),
-            comparable: Ok(()),
-        })
-        .collect();
-    let verdicts = judge_family(&format!("{question}: the leader against each"), pairs);
-    let is_better = |verdict: &Verdict| verdict.kind == VerdictKind::Better;
-    let doubted = verdicts.iter().position(|verdict| !is_better(verdict));
-    let place = doubted.unwrap_or(0);
-    let (Some((rival, cell, estimate)), Some(verdict)) = (rivals.get(place), verdicts.get(place))
-    else {
-        return (String::new(), false);
-    };
-    let ahead = format!(
-        "{} ahead of {rival} ({} tok/s).",
-        text::change(best_estimate.mean / estimate.mean),
-        text::figure(estimate.mean)
-    );
-    let why = if best_cell.launches() < 2 && cell.launches() < 2 {
-        "Each rests on one launch, so launch-to-launch variation is unknown: not established."
-    } else {
-        verdict.sentence.as_str()
-    };
-    (format!("{ahead} {why}"), doubted.is_none())
+impl Asked<'_> {
+    fn answer(&self, rows: &[Ranked], cell: impl Fn(&Ranked) -> &Cell) -> Answer {
+        let mut ranked: Vec<Contender<'_>> = rows
+            .iter()
+            .filter(|ranked| !cell(ranked).doubtful)
+            .filter_map(|ranked| {
+                let cell = cell(ranked);
+                Some((ranked.row.configuration.as_str(), cell, cell.estimate?))
+            })
+            .collect();
+        ranked.sort_by(|(_, _, one), (_, _, other)| other.mean.total_cmp(&one.mean));
+        let left_out: Vec<&str> = rows
+            .iter()
+            .filter(|ranked| cell(ranked).doubtful)
+            .map(|ranked| ranked.row.configuration.as_str())
+            .collect();
+        let mut established = false;
+        let mut because = match ranked.as_slice() {
+            [] => "No configuration has a sound figure here yet.".to_owned(),
+            [_] => {
+                "Only one configuration has a figure here, so there is nothing to be better than."
+                    .to_owned()
+            }
+            [best, rivals @ ..] => {
+                let (sentence, beyond_doubt) = self.against(best, rivals);
+                established = beyond_doubt;
+                sentence
+            }
+        };
+        if !left_out.is_empty() {
+            because.push_str(&format!(
+                " Left out as flagged, disputed, estimated or mismatched: {}.",
+                left_out.join("; ")
+            ));
+        }
+        let leader = ranked.first();
+        Answer {
+            question: self.question.to_owned(),
+            leader: leader.map(|(name, _, _)| (*name).to_owned()),
+            figure: leader.map(|(_, _, estimate)| *estimate),
+            source: leader.and_then(|(_, cell, _)| cell.source),
+            established,
+            because,
+        }
+    }
+
+    /// The best against all others, in a sentence, and whether it is beyond doubt: who
+    /// leads was not known beforehand, so the leader has to be better than each of
+    /// them, the pairs judged as one family. The sentence is about the nearest rival
+    /// over whom the lead is in doubt, else about the runner-up.
+    fn against(
+        &self,
+        (best, best_cell, best_estimate): &Contender<'_>,
+        rivals: &[Contender<'_>],
+    ) -> (String, bool) {
+        let host = best_cell.host;
+        let spread = host.and_then(|host| {
+            self.history
+                .spread(host, self.like?, self.kind?, self.figure)
+        });
+        let pairs: Vec<Pair<'_>> = rivals
+            .iter()
+            .map(|(rival, cell, _)| {
+                let shared = host.filter(|host| cell.host == Some(*host));
+                Pair {
+                    question: Question {
+                        history: shared.and(spread.as_ref()),
+                        minutes_per_launch: shared.and_then(|host| self.history.minutes(host)),
+                        ..Question::of(self.metric, Better::Higher)
+                    },
+                    first: cell.side(rival),
+                    second: best_cell.side(best),
+                    comparable: Ok(()),
+                }
+            })
+            .collect();
+        let family = format!("{}: the leader against each", self.question);
+        let verdicts = judge_family(&family, pairs);
+        let is_better = |verdict: &Verdict| verdict.kind == VerdictKind::Better;
+        let doubted = verdicts.iter().position(|verdict| !is_better(verdict));
+        let place = doubted.unwrap_or(0);
+        let (Some((rival, cell, estimate)), Some(verdict)) =
+            (rivals.get(place), verdicts.get(place))
+        else {
+            return (String::new(), false);
+        };
+        let ahead = format!(
+            "{} ahead of {rival} ({} tok/s).",
+            text::change(best_estimate.mean / estimate.mean),
+            text::figure(estimate.mean)
+        );
+        let unknown = verdict.basis.is_none() && best_cell.launches() < 2 && cell.launches() < 2;
+        let why = if unknown {
+            "Each rests on one launch, so launch-to-launch variation is unknown: not established."
+        } else {
+            verdict.sentence.as_str()
+        };
+        (format!("{ahead} {why}"), doubted.is_none())
+    }
 }
 
 fn chart(rows: &[Ranked], at: &str, metric: ThroughputMetric) -> ChartSpec {
@@ -454,6 +510,7 @@ fn chart(rows: &[Ranked], at: &str, metric: ThroughputMetric) -> ChartSpec {
                 note: row
                     .throughput_source
                     .map(|source| format!("throughput {source}, speed {}", row.source)),
+                ..Point::default()
             }],
         })
         .collect();
@@ -507,11 +564,7 @@ fn chart(rows: &[Ranked], at: &str, metric: ThroughputMetric) -> ChartSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        analysis::samples::{closed, recorded, run, single},
-        ids::{HostId, ProfileId},
-        views::run_host::RunLaunch,
-    };
+    use crate::analysis::samples::{self, closed, recorded, run, single};
 
     fn founding() -> Vec<RunFacts> {
         let speed = |value: f64| {
@@ -541,7 +594,7 @@ mod tests {
 
     #[test]
     fn the_founding_answers() {
-        let board = board(&BoardFilter::default(), &founding(), false);
+        let board = board(&BoardFilter::default(), &founding(), BTreeMap::new(), false);
         assert_eq!(board.best_single.leader.as_deref(), Some("SGLang tuned"));
         assert!(
             board
@@ -583,7 +636,7 @@ mod tests {
         );
         simulated.summary.source = Source::Simulated;
         runs.push(simulated);
-        let real = board(&BoardFilter::default(), &runs, false);
+        let real = board(&BoardFilter::default(), &runs, BTreeMap::new(), false);
         assert_eq!(real.rows.len(), 3);
         assert!(real.choices.has_simulated);
         let only = board(
@@ -592,10 +645,11 @@ mod tests {
                 ..Default::default()
             },
             &runs,
+            BTreeMap::new(),
             false,
         );
         assert_eq!(only.rows.len(), 1);
-        let nothing_else = board(&BoardFilter::default(), &runs[3..], false);
+        let nothing_else = board(&BoardFilter::default(), &runs[3..], BTreeMap::new(), false);
         assert!(nothing_else.filter.simulated && !nothing_else.rows.is_empty());
     }
 
@@ -605,7 +659,7 @@ mod tests {
             run(1, "a", vec![single(0, 90.0), closed(8, 0, 100.0)]),
             run(2, "a", vec![single(0, 92.0), closed(8, 0, 120.0)]),
         ];
-        let board = board(&BoardFilter::default(), &runs, false);
+        let board = board(&BoardFilter::default(), &runs, BTreeMap::new(), false);
         assert_eq!(board.filter.concurrency, Some(8));
         assert_eq!(board.rows.len(), 1);
         let estimate = board.rows[0].single_stream.expect("a figure");
@@ -621,14 +675,47 @@ mod tests {
 
     fn launched(id: i64, name: &str, launch: i64, speeds: &[f64], stamp: Stamp) -> RunFacts {
         let repeats = (0..).zip(speeds).map(|(n, speed)| single(n, *speed));
-        let mut facts = run(id, name, repeats.collect());
-        facts.summary.launch = Some(RunLaunch {
-            launch: LaunchId(launch),
-            host: (HostId(1), "gpu1".to_owned()),
-            profile: (ProfileId(1), name.to_owned(), 1),
-            stamp: Some(stamp),
-        });
+        let mut facts = samples::launched(id, name, launch, repeats.collect());
+        if let Some(of) = &mut facts.summary.launch {
+            of.stamp = Some(stamp);
+        }
         facts
+    }
+
+    #[test]
+    fn a_host_s_history_stands_in_for_second_launches() {
+        let verified = |id, name, speed: f64| launched(id, name, id, &[speed], Stamp::Verified);
+        let runs = [
+            verified(1, "fast", 90.0),
+            verified(2, "slow", 60.0),
+            verified(3, "slowest", 50.0),
+            verified(4, "slowest", 50.3),
+            verified(5, "slowest", 50.1),
+            verified(6, "slowest", 50.2),
+        ];
+        let minutes = BTreeMap::from([(HostId(1), 12.0)]);
+        let known = board(&BoardFilter::default(), &runs, minutes.clone(), false);
+        assert!(
+            known.best_single.established,
+            "{}",
+            known.best_single.because
+        );
+        assert!(
+            known.best_single.because.contains(
+                "launch-to-launch variation taken from 4 launches of 1 configuration on gpu1"
+            ),
+            "{}",
+            known.best_single.because
+        );
+        let unknown = board(&BoardFilter::default(), &runs[..2], minutes, false);
+        assert!(
+            unknown
+                .best_single
+                .because
+                .contains("Each rests on one launch"),
+            "{}",
+            unknown.best_single.because
+        );
     }
 
     #[test]
@@ -640,7 +727,7 @@ mod tests {
             verified(2, "slow", 2, &[63.4, 63.8]),
             verified(3, "fast", 3, &[90.0, 90.2]),
         ];
-        let one_launch = board(&BoardFilter::default(), &runs, false);
+        let one_launch = board(&BoardFilter::default(), &runs, BTreeMap::new(), false);
         assert!(!one_launch.best_single.established);
         assert!(
             one_launch
@@ -651,7 +738,7 @@ mod tests {
             one_launch.best_single.because
         );
         runs.push(verified(4, "fast", 4, &[90.4, 89.8]));
-        let two = board(&BoardFilter::default(), &runs, false);
+        let two = board(&BoardFilter::default(), &runs, BTreeMap::new(), false);
         assert!(two.best_single.established, "{}", two.best_single.because);
         assert!(
             two.best_single
@@ -679,7 +766,7 @@ mod tests {
             verified(5, "restless", &[60.0]),
             verified(6, "restless", &[90.0]),
         ];
-        let doubtful = board(&BoardFilter::default(), &runs, false);
+        let doubtful = board(&BoardFilter::default(), &runs, BTreeMap::new(), false);
         assert!(!doubtful.best_single.established);
         let because = &doubtful.best_single.because;
         assert!(
@@ -689,7 +776,7 @@ mod tests {
         );
         runs[4] = verified(5, "restless", &[89.9]);
         runs.truncate(5);
-        let lone = board(&BoardFilter::default(), &runs, false);
+        let lone = board(&BoardFilter::default(), &runs, BTreeMap::new(), false);
         assert!(!lone.best_single.established);
         assert!(
             lone.best_single
@@ -700,7 +787,7 @@ mod tests {
         );
         runs.truncate(4);
         assert!(
-            board(&BoardFilter::default(), &runs, false)
+            board(&BoardFilter::default(), &runs, BTreeMap::new(), false)
                 .best_single
                 .established
         );
@@ -715,7 +802,7 @@ mod tests {
             launched(1, "as asked", 1, &[60.0], Stamp::Verified),
             launched(2, "otherwise", 2, &[90.0], wrong.clone()),
         ];
-        let board = board(&BoardFilter::default(), &runs, false);
+        let board = board(&BoardFilter::default(), &runs, BTreeMap::new(), false);
         assert_eq!(board.best_single.leader.as_deref(), Some("as asked"));
         let row = &board.rows[0];
         assert_eq!(
@@ -736,14 +823,14 @@ mod tests {
             concurrency: Some(7),
             ..Default::default()
         };
-        let board = board(&filter, &founding(), false);
+        let board = board(&filter, &founding(), BTreeMap::new(), false);
         assert_eq!(board.filter.model.as_deref(), Some("m"));
         assert_eq!(board.filter.concurrency, Some(128));
     }
 
     #[test]
     fn an_empty_store_says_so() {
-        let board = board(&BoardFilter::default(), &[], true);
+        let board = board(&BoardFilter::default(), &[], BTreeMap::new(), true);
         assert!(board.empty && board.founding_missing && board.chart.is_none());
         assert_eq!(board.best_single.leader, None);
     }

@@ -8,6 +8,7 @@ use crate::{
     source::Source,
     statistics::Estimate,
     text,
+    timestamp::Timestamp,
     views::run::{LevelView, StageView},
     workload::StageKind,
 };
@@ -20,10 +21,9 @@ const NO_P99: &str = "No p99: it needs at least 100 requests in a stage.";
 /// The charts of a run's page. `points` may be a sample of its requests.
 #[must_use]
 pub fn run_charts(facts: &RunFacts, points: &[RequestPoint]) -> Vec<ChartSpec> {
-    let runs = std::slice::from_ref(facts);
     let charts = [
-        throughput_curve(runs),
-        per_user_curve(runs),
+        throughput_curve(run_curve(facts, |level| level.output_tps)),
+        per_user_curve(run_curve(facts, |level| level.decode_tps)),
         percentile_curve(facts, "ttft", "Time to first token", |stage| stage.ttft_ms),
         percentile_curve(facts, "tpot", "Time per output token", |stage| {
             stage.tpot_ms
@@ -38,10 +38,17 @@ pub fn run_charts(facts: &RunFacts, points: &[RequestPoint]) -> Vec<ChartSpec> {
         .collect()
 }
 
-/// Output throughput over concurrency, a line per run.
-pub(super) fn throughput_curve(runs: &[RunFacts]) -> ChartSpec {
-    let series = series_over_concurrency(runs, |level| level.output_tps);
-    let summary = series
+/// Series over concurrency, with what their bars mean.
+pub(super) struct Curves {
+    pub(super) series: Vec<Series>,
+    pub(super) bars: Option<String>,
+    pub(super) as_of: Option<Timestamp>,
+}
+
+/// Output throughput over concurrency.
+pub(super) fn throughput_curve(curves: Curves) -> ChartSpec {
+    let summary = curves
+        .series
         .iter()
         .filter_map(|series| {
             let peak = series.points.iter().max_by(|a, b| a.y.total_cmp(&b.y))?;
@@ -59,15 +66,14 @@ pub(super) fn throughput_curve(runs: &[RunFacts]) -> ChartSpec {
         "Output throughput over concurrency",
         summary,
         axis("Output throughput", "tok/s"),
-        series,
-        runs,
+        curves,
     )
 }
 
-/// Median decode speed of a request over concurrency, a line per run.
-pub(super) fn per_user_curve(runs: &[RunFacts]) -> ChartSpec {
-    let series = series_over_concurrency(runs, |level| level.decode_tps);
-    let summary = series
+/// Median decode speed of a request over concurrency.
+pub(super) fn per_user_curve(curves: Curves) -> ChartSpec {
+    let summary = curves
+        .series
         .iter()
         .filter_map(|series| {
             let (first, last) = (series.points.first()?, series.points.last()?);
@@ -87,50 +93,54 @@ pub(super) fn per_user_curve(runs: &[RunFacts]) -> ChartSpec {
         "Speed per user over concurrency",
         summary,
         axis("Median decode speed", "tok/s"),
-        series,
-        runs,
+        curves,
     )
 }
 
-/// Median time to first token over concurrency, a line per run.
-pub(super) fn ttft_curve(runs: &[RunFacts]) -> ChartSpec {
-    let series = series_over_concurrency(runs, |level| level.ttft_ms);
+/// Median time to first token over concurrency.
+pub(super) fn ttft_curve(curves: Curves) -> ChartSpec {
     let y = Axis {
         scale: Scale::Log10,
         ..axis("Median time to first token", "ms")
     };
-    let summary = "Median time to first token of each run at each concurrency.".to_owned();
     curve(
         "ttft",
         "Time to first token over concurrency",
-        summary,
+        "Median time to first token of each configuration at each concurrency.".to_owned(),
         y,
-        series,
-        runs,
+        curves,
     )
 }
 
-fn series_over_concurrency(
-    runs: &[RunFacts],
-    figure: impl Fn(&LevelView) -> Option<Estimate>,
-) -> Vec<Series> {
-    runs.iter()
-        .zip(0_u8..)
-        .map(|(run, colour)| Series {
-            name: run_name(run, runs),
-            colour,
-            mark: mark_of(run.summary.engine),
-            line: Line::Solid,
-            source: run.summary.source,
-            points: levels(&run.stages)
-                .iter()
-                .filter_map(|level| {
-                    let concurrency = f64::from(level.kind.closed_loop()?);
-                    Some(point(concurrency, level, figure(level)?))
-                })
-                .collect(),
-        })
-        .collect()
+/// A run's figure over its closed loops.
+fn run_curve(run: &RunFacts, figure: impl Fn(&LevelView) -> Option<Estimate>) -> Curves {
+    let series = Series {
+        name: run.summary.configuration.clone(),
+        colour: 0,
+        mark: mark_of(run.summary.engine),
+        line: Line::Solid,
+        source: run.summary.source,
+        points: levels(&run.stages)
+            .iter()
+            .filter_map(|level| {
+                let concurrency = f64::from(level.kind.closed_loop()?);
+                Some(point(concurrency, level, figure(level)?))
+            })
+            .collect(),
+    };
+    of_repeats(run, vec![series])
+}
+
+fn of_repeats(run: &RunFacts, series: Vec<Series>) -> Curves {
+    let barred = series
+        .iter()
+        .flat_map(|series| &series.points)
+        .any(|point| point.y_bar.is_some());
+    Curves {
+        bars: barred.then(|| REPEAT_BARS.to_owned()),
+        series,
+        as_of: run.summary.finished_at,
+    }
 }
 
 fn point(x: f64, level: &LevelView, estimate: Estimate) -> Point {
@@ -145,18 +155,8 @@ fn point(x: f64, level: &LevelView, estimate: Estimate) -> Point {
     }
 }
 
-fn curve(
-    id: &str,
-    title: &str,
-    summary: String,
-    y: Axis,
-    series: Vec<Series>,
-    runs: &[RunFacts],
-) -> ChartSpec {
-    let barred = series
-        .iter()
-        .flat_map(|series| &series.points)
-        .any(|point| point.y_bar.is_some());
+/// A chart of curves over concurrency.
+pub(super) fn curve(id: &str, title: &str, summary: String, y: Axis, curves: Curves) -> ChartSpec {
     ChartSpec {
         id: id.to_owned(),
         title: title.to_owned(),
@@ -166,10 +166,10 @@ fn curve(
             ..axis("Concurrency C", "requests")
         },
         y,
-        bars: barred.then(|| REPEAT_BARS.to_owned()),
-        notes: notes(&series),
-        series,
-        as_of: runs.iter().filter_map(|run| run.summary.finished_at).max(),
+        bars: curves.bars,
+        notes: notes(&curves.series),
+        series: curves.series,
+        as_of: curves.as_of,
     }
 }
 
@@ -230,8 +230,7 @@ fn percentile_curve(
         &format!("{name}: percentiles over concurrency"),
         format!("{name} at p50, p90, p95 and p99 for each concurrency."),
         axis(name, "ms"),
-        series,
-        std::slice::from_ref(facts),
+        of_repeats(facts, series),
     );
     if spec.series.iter().all(|series| series.name != "p99") && !spec.is_empty() {
         spec.notes.push(NO_P99.to_owned());
@@ -292,8 +291,7 @@ fn rate_curve(facts: &RunFacts) -> ChartSpec {
         "Time to first token over request rate",
         "Time to first token at p50 and p99 for each rate of the open loop, from the sending and from the scheduled start.".to_owned(),
         axis("Time to first token", "ms"),
-        series,
-        std::slice::from_ref(facts),
+        of_repeats(facts, series),
     );
     spec.x = axis("Request rate", "req/s");
     if spec
@@ -497,7 +495,7 @@ mod tests {
             "a",
             vec![single(0, 90.0), closed(8, 0, 100.0), closed(8, 1, 120.0)],
         );
-        let chart = throughput_curve(std::slice::from_ref(&facts));
+        let chart = throughput_curve(run_curve(&facts, |level| level.output_tps));
         assert_eq!(chart.series[0].points.len(), 1);
         assert_eq!(chart.series[0].points[0].y_bar, Some((100.0, 120.0)));
         assert_eq!(chart.bars.as_deref(), Some(REPEAT_BARS));
@@ -561,19 +559,5 @@ mod tests {
             assert_eq!(series.points.last().map(|point| point.y), Some(100.0));
         }
         assert_eq!(chart.notes, ["4 of 8 requests drawn, evenly spaced."]);
-    }
-
-    #[test]
-    fn two_runs_of_one_name_are_told_apart() {
-        let runs = [
-            run(1, "a", vec![closed(8, 0, 1.0)]),
-            run(2, "a", vec![closed(8, 0, 2.0)]),
-        ];
-        let names: Vec<String> = throughput_curve(&runs)
-            .series
-            .into_iter()
-            .map(|series| series.name)
-            .collect();
-        assert_eq!(names, ["a (run 1)", "a (run 2)"]);
     }
 }

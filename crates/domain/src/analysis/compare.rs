@@ -1,18 +1,17 @@
 //! Two to twelve runs side by side. What is judged are the configurations that they
 //! are runs of, over their launches.
 
+mod contests;
+mod curves;
 mod decision;
+mod drawn;
 mod figures;
 mod flags;
 mod groups;
+mod speculation;
 mod verdicts;
 
-use super::{
-    RunFacts,
-    charts::{per_user_curve, run_name, throughput_curve, ttft_curve},
-    launches::repeats,
-    levels, summarise,
-};
+use super::{History, RunFacts, charts::run_name, launches::repeats, levels, summarise};
 use crate::{
     chart::ChartSpec,
     comparison::{self, Difference, DifferenceKind, Fingerprint},
@@ -24,13 +23,26 @@ use crate::{
     },
     workload::StageKind,
 };
+pub(crate) use contests::{Contest, Judged, contests, judged};
 use groups::{Group, grouped};
 
-/// The comparison of runs, the baseline first.
+/// The comparison of runs, the baseline first, without what their hosts knew before.
+///
+/// # Errors
+/// As [`compare_with`].
+pub fn compare(runs: &[RunFacts]) -> Result<CompareView<ChartSpec>, String> {
+    compare_with(runs, &History::default())
+}
+
+/// The comparison of runs, the baseline first. Where a configuration has a single
+/// launch, the history of its host stands in for what that cannot tell.
 ///
 /// # Errors
 /// A sentence, if there are fewer than two or more than twelve runs.
-pub fn compare(runs: &[RunFacts]) -> Result<CompareView<ChartSpec>, String> {
+pub fn compare_with(
+    runs: &[RunFacts],
+    history: &History<'_>,
+) -> Result<CompareView<ChartSpec>, String> {
     if !comparison::RUNS.contains(&runs.len()) {
         return Err(format!(
             "{} cannot be compared: choose two to twelve.",
@@ -44,12 +56,11 @@ pub fn compare(runs: &[RunFacts]) -> Result<CompareView<ChartSpec>, String> {
     let judged = if groups.len() > 1 { &groups } else { &alone };
     let (mut differences, equal_settings) = differences(&groups, &columns);
     say_workloads(&mut differences, runs);
-    let mut charts = vec![
-        throughput_curve(runs),
-        per_user_curve(runs),
-        ttft_curve(runs),
-    ];
-    charts.insert(0, decision::chart(&columns, &groups));
+    let as_of = runs.iter().filter_map(|run| run.summary.finished_at).max();
+    let mut charts = vec![decision::chart(judged, as_of)];
+    charts.extend(curves::charts(judged, as_of));
+    let speculation = speculation::views(&groups);
+    charts.extend(speculation::chart(&groups, &speculation, as_of));
     charts.retain(|chart| !chart.is_empty());
     let class = class(runs, &groups, &differences);
     if mixes_simulated(runs) {
@@ -68,8 +79,9 @@ pub fn compare(runs: &[RunFacts]) -> Result<CompareView<ChartSpec>, String> {
         differences,
         equal_settings,
         separating,
-        verdicts: verdicts::verdicts(judged),
+        verdicts: verdicts::verdicts(judged, history),
         crossovers: verdicts::crossovers(judged),
+        speculation,
         charts,
         groups: groups.iter().map(Group::view).collect(),
     })

@@ -6,12 +6,15 @@ use super::RunFacts;
 use crate::{
     conditions::StageConditions,
     engine::EngineKind,
-    ids::{ContentHash, RunId},
+    ids::{ContentHash, HostId, LaunchId, ProfileId, RunId},
     metrics::{Distribution, METRIC_VERSION},
     run::RunState,
     source::Source,
     timestamp::Timestamp,
-    views::run::{RunSummary, StageView},
+    views::{
+        run::{RunSummary, StageView},
+        run_host::RunLaunch,
+    },
     workload::{Arrivals, StageKind, Thousandths},
 };
 
@@ -27,7 +30,9 @@ fn stage(kind: StageKind, repeat: u32) -> StageView {
         failed: 0,
         cancelled: 0,
         duration_s: Some(1.0),
+        prompt_tokens: None,
         output_tokens: 1024,
+        cached_tokens: None,
         output_tps: None,
         steady_output_tps: None,
         peak_output_tps: None,
@@ -40,6 +45,7 @@ fn stage(kind: StageKind, repeat: u32) -> StageView {
         first_answer_ms: Distribution::default(),
         tpot_ms: Distribution::of(vec![10.0, 12.0]),
         itl_ms: Distribution::default(),
+        icl_ms: Distribution::default(),
         e2el_ms: Distribution::of(vec![2800.0]),
         e2e_tps: Distribution::default(),
         decode_tps: Distribution::of(vec![90.0, 100.0]),
@@ -135,4 +141,17 @@ pub(crate) fn run(id: i64, configuration: &str, stages: Vec<StageView>) -> RunFa
         remarks: vec![],
         acceptance: None,
     }
+}
+
+/// On a launch on gpu1; each name is a profile.
+pub(crate) fn launched(id: i64, name: &str, launch: i64, stages: Vec<StageView>) -> RunFacts {
+    let mut facts = run(id, name, stages);
+    let profile = name.bytes().fold(0, |sum, byte| sum * 31 + i64::from(byte));
+    facts.summary.launch = Some(RunLaunch {
+        launch: LaunchId(launch),
+        host: (HostId(1), "gpu1".to_owned()),
+        profile: (ProfileId(profile % 1_000_003), name.to_owned(), 1),
+        stamp: None,
+    });
+    facts
 }

@@ -94,3 +94,11 @@ impl StageFigures {
         self.completed > 0 && !self.flags.iter().any(StageFlag::forbids_verdict)
     }
 }
+
+/// Prompt tokens from the prefix cache / prompt tokens, 0 to 1, where the server tells
+/// both.
+#[must_use]
+pub fn cached_share(cached: Option<u64>, prompt: Option<u64>) -> Option<f64> {
+    let prompt = prompt.filter(|tokens| *tokens > 0)?;
+    Some(cached? as f64 / prompt as f64)
+}

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::ChartView;
 use crate::{
-    comparison::Difference,
+    comparison::{Difference, Override},
     ids::{ComparisonSlug, RunId},
-    statistics::Estimate,
+    statistics::{Estimate, RatioInterval},
     timestamp::Timestamp,
     verdict::Verdict,
     views::run::RunSummary,
@@ -39,6 +39,9 @@ pub struct CompareView<C = ChartView> {
     pub verdicts: Vec<Verdict>,
     /// Where two throughput or speed curves cross, in sentences.
     pub crossovers: Vec<String>,
+    /// What speculative decoding brings, for configurations whose engine tells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub speculation: Vec<SpeculationView>,
     /// Curves over each other.
     pub charts: Vec<C>,
 }
@@ -126,6 +129,53 @@ pub struct CompareCell {
     pub doubtful: bool,
 }
 
+/// A speculative configuration, beside one of the same model that does not speculate
+/// if there is one among the compared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SpeculationView {
+    /// Name of the configuration.
+    pub name: String,
+    /// Its runs.
+    pub runs: Vec<RunId>,
+    /// Name and runs of the other.
+    pub base: Option<(String, Vec<RunId>)>,
+    /// By load level, the single stream first.
+    pub levels: Vec<SpeculationLevel>,
+}
+
+/// Speculation at a load level.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SpeculationLevel {
+    /// The load level.
+    #[serde(flatten)]
+    pub kind: StageKind,
+    /// Tokens per verify step, the bonus included.
+    pub accept_length: Estimate,
+    /// Flagged or disputed in all of its runs.
+    #[serde(default)]
+    pub doubtful: bool,
+    /// Share of steps in which the draft was accepted up to each place; empty where
+    /// the engine does not tell.
+    pub accepted_at: Vec<f64>,
+    /// Where there is another to compare with: from which accept length on it pays.
+    pub break_even: Option<BreakEven>,
+}
+
+/// From which accept length on speculation pays.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BreakEven {
+    /// Time of a verify step, in ms.
+    pub step_ms: f64,
+    /// Time of a step without speculation, in ms.
+    pub plain_step_ms: f64,
+    /// The one over the other: the accept length at which both are equally fast.
+    pub accept_length: RatioInterval,
+    /// Does it pay? None where the data do not decide it.
+    pub pays: Option<bool>,
+    /// All of it in a sentence.
+    pub sentence: String,
+}
+
 /// A frozen comparison as its page shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FrozenView {
@@ -141,8 +191,50 @@ pub struct FrozenView {
     pub analysis_version: u32,
     /// Metric definitions.
     pub metric_version: u32,
+    /// Who vouches for it in spite of its class.
+    #[serde(default)]
+    pub overridden: Option<Override>,
     /// What it shows.
     pub view: CompareView,
+    /// The same figures by the rules of today, where those it was frozen under are
+    /// older.
+    #[serde(default)]
+    pub today: Option<Box<TodayView>>,
+}
+
+/// A frozen comparison read by the rules of today.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TodayView<C = ChartView> {
+    /// The version of these rules.
+    pub analysis_version: u32,
+    /// What was read, in a sentence.
+    pub read_from: String,
+    /// What became of the verdicts, in sentences.
+    pub changes: Vec<String>,
+    /// What the comparison says now.
+    pub view: CompareView<C>,
+}
+
+impl<C> TodayView<C> {
+    /// The same with every chart drawn otherwise.
+    #[must_use]
+    pub fn map_charts<D>(self, draw: impl FnMut(C) -> D) -> TodayView<D> {
+        TodayView {
+            analysis_version: self.analysis_version,
+            read_from: self.read_from,
+            changes: self.changes,
+            view: self.view.map_charts(draw),
+        }
+    }
+}
+
+/// Why somebody compares in spite of the class, as the form has it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct OverrideForm {
+    /// Why; blank for no override.
+    pub reason: String,
+    /// The name of whoever signs; blank for the account's.
+    pub name: String,
 }
 
 /// Which runs a live comparison shows, as its address has it.
@@ -179,6 +271,7 @@ impl<C> CompareView<C> {
             separating: self.separating,
             verdicts: self.verdicts,
             crossovers: self.crossovers,
+            speculation: self.speculation,
         }
     }
 }

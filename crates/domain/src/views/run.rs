@@ -261,8 +261,14 @@ pub struct StageView {
     pub cancelled: u64,
     /// Last token − first sent, in s.
     pub duration_s: Option<f64>,
+    /// Σ prompt tokens of the successful requests, where the server told.
+    #[serde(default)]
+    pub prompt_tokens: Option<u64>,
     /// Σ n.
     pub output_tokens: u64,
+    /// Σ prompt tokens from the prefix cache, where the server told.
+    #[serde(default)]
+    pub cached_tokens: Option<u64>,
     /// Output throughput, in tok/s.
     pub output_tps: Option<f64>,
     /// In the steady window, in tok/s.
@@ -293,6 +299,9 @@ pub struct StageView {
     pub tpot_ms: Distribution,
     /// Gap between tokens, in ms.
     pub itl_ms: Distribution,
+    /// Gap between token chunks, whatever they carry, in ms.
+    #[serde(default)]
+    pub icl_ms: Distribution,
     /// End-to-end latency, in ms.
     pub e2el_ms: Distribution,
     /// n / e2el, in tok/s.

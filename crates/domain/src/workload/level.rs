@@ -186,6 +186,18 @@ impl StageKind {
             Self::Replay { .. } => "replay",
         }
     }
+
+    /// Its words as a part of an address or of an element's id: `single-stream`,
+    /// `c-8`, `12.5-req-s-poisson`.
+    #[must_use]
+    pub fn slug(self) -> String {
+        self.to_string()
+            .to_ascii_lowercase()
+            .split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '.'))
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join("-")
+    }
 }
 
 impl fmt::Display for StageKind {
@@ -326,6 +338,30 @@ mod tests {
                 kind
             );
         }
+    }
+
+    #[test]
+    fn addresses_tell_levels_apart() {
+        let rate = |value| StageKind::OpenLoop {
+            rate: Thousandths::new(value).expect("a rate"),
+            arrivals: Arrivals::Poisson,
+        };
+        let slugs = [
+            StageKind::SingleStream,
+            StageKind::ClosedLoop { concurrency: 8 },
+            rate(1.25),
+            rate(125.0),
+        ]
+        .map(StageKind::slug);
+        assert_eq!(
+            slugs,
+            [
+                "single-stream",
+                "c-8",
+                "1.25-req-s-poisson",
+                "125-req-s-poisson"
+            ]
+        );
     }
 
     #[test]

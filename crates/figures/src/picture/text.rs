@@ -7,7 +7,7 @@ use tokdyno_domain::{
     text::figure,
     timestamp::Timestamp,
     views::{
-        compare::{CompareCell, CompareView},
+        compare::{CompareRow, CompareView},
         run::RunSummary,
     },
     workload::StageKind,
@@ -44,7 +44,7 @@ impl PictureText {
         let mut sources: Vec<Source> = view.runs.iter().map(|run| run.source).collect();
         sources.sort_unstable();
         sources.dedup();
-        let class = &view.class.sentence;
+        let class = &comparison.class_sentence();
         let (verdict, remark) = match view.verdicts.as_slice() {
             [] => (class.clone(), String::new()),
             [one] => (one.sentence.clone(), class.clone()),
@@ -68,27 +68,105 @@ impl PictureText {
     }
 }
 
+/// A column of the comparison's tables: a configuration over its launches, or a run.
+struct Column<'a> {
+    name: String,
+    /// The run, or the first of the configuration's.
+    run: &'a RunSummary,
+    /// Does it stand for more than that run?
+    of_several: bool,
+    place: Place,
+}
+
+/// Where in a row its figure stands.
+#[derive(Clone, Copy)]
+enum Place {
+    Run(usize),
+    Group(usize),
+}
+
+/// A figure, and whether it is doubtful.
+type Shown = (Estimate, bool);
+
+impl Column<'_> {
+    fn cell(&self, row: &CompareRow) -> Option<Shown> {
+        match self.place {
+            Place::Run(place) => {
+                let cell = row.cells.get(place).copied().flatten()?;
+                Some((cell.estimate, cell.doubtful))
+            }
+            Place::Group(place) => {
+                let cell = row.groups.get(place).copied().flatten()?;
+                Some((cell.estimate, cell.doubtful))
+            }
+        }
+    }
+}
+
+/// Configurations where several runs are launches of one, as the charts have them;
+/// runs otherwise.
+fn columns<C>(view: &CompareView<C>) -> Vec<Column<'_>> {
+    let together = view.groups.len() > 1 && view.groups.iter().any(|group| group.runs.len() > 1);
+    if !together {
+        let runs = view.runs.iter().enumerate();
+        return runs
+            .map(|(place, run)| Column {
+                name: name(run, &view.runs),
+                run,
+                of_several: false,
+                place: Place::Run(place),
+            })
+            .collect();
+    }
+    let groups = view.groups.iter().enumerate();
+    groups
+        .filter_map(|(place, group)| {
+            Some(Column {
+                name: group.name.clone(),
+                run: view.runs.iter().find(|run| group.runs.contains(&run.id))?,
+                of_several: group.runs.len() > 1,
+                place: Place::Group(place),
+            })
+        })
+        .collect()
+}
+
 /// Names as the charts have them, and the two figures of the decision.
 fn configurations<C>(view: &CompareView<C>, mixed: bool) -> Vec<(String, String)> {
-    let level = highest_common(view);
-    view.runs
+    let columns = columns(view);
+    let rows = |metric: &'static str| {
+        view.rows
+            .iter()
+            .filter(move |row| row.metric.ends_with(metric))
+    };
+    let single = rows(SINGLE).find(|row| row.kind == StageKind::SingleStream);
+    // The highest concurrency at which all of them have a throughput.
+    let level = rows(OUTPUT)
+        .filter(|row| row.kind != StageKind::SingleStream)
+        .filter(|row| columns.iter().all(|column| column.cell(row).is_some()))
+        .max_by_key(|row| row.kind);
+    columns
         .iter()
-        .enumerate()
-        .map(|(column, run)| {
-            let single = cell(view, StageKind::SingleStream, SINGLE, column);
-            let many = level.and_then(|kind| Some((kind, cell(view, kind, OUTPUT, column)?)));
+        .map(|column| {
+            let run = column.run;
+            let alone = |figure: Option<Estimate>| figure.filter(|_| !column.of_several);
+            let speed = single.and_then(|row| column.cell(row));
+            let many = level.and_then(|row| Some((row.kind, column.cell(row)?)));
             let mut said: Vec<String> = Vec::new();
-            if let Some(speed) = single.map(|cell| cell.estimate).or(run.single_stream) {
+            if let Some(speed) = speed
+                .map(|(estimate, _)| estimate)
+                .or(alone(run.single_stream))
+            {
                 said.push(format!("{} for one user", rate(&speed)));
             }
             match (many, &run.peak_output) {
-                (Some((kind, cell)), _) => {
-                    said.push(format!("{} at {kind}", rate(&cell.estimate)));
+                (Some((kind, (estimate, _))), _) => {
+                    said.push(format!("{} at {kind}", rate(&estimate)));
                 }
-                (None, Some((concurrency, peak))) => {
+                (None, Some((concurrency, peak))) if !column.of_several => {
                     said.push(format!("{} at C = {concurrency}", rate(peak)));
                 }
-                (None, None) => {}
+                (None, _) => {}
             }
             if said.is_empty() {
                 said.push("no figures".to_owned());
@@ -96,15 +174,14 @@ fn configurations<C>(view: &CompareView<C>, mixed: bool) -> Vec<(String, String)
             if mixed {
                 said.push(run.source.word().to_owned());
             }
-            if run.flagged
-                || [single, many.map(|(_, cell)| cell)]
-                    .into_iter()
-                    .flatten()
-                    .any(|cell| cell.doubtful)
-            {
+            let doubtful = [speed, many.map(|(_, shown)| shown)]
+                .into_iter()
+                .flatten()
+                .any(|(_, doubtful)| doubtful);
+            if doubtful || run.flagged && !column.of_several {
                 said.push("flagged".to_owned());
             }
-            (name(run, &view.runs), said.join(" · "))
+            (column.name.clone(), said.join(" · "))
         })
         .collect()
 }
@@ -112,28 +189,6 @@ fn configurations<C>(view: &CompareView<C>, mixed: bool) -> Vec<(String, String)
 /// The metrics by the field's names for them, which stand in brackets behind ours.
 const SINGLE: &str = "(e2e_tps)";
 const OUTPUT: &str = "(output_tps)";
-
-/// The highest concurrency at which every run has a throughput.
-fn highest_common<C>(view: &CompareView<C>) -> Option<StageKind> {
-    view.rows
-        .iter()
-        .filter(|row| row.kind != StageKind::SingleStream && row.metric.ends_with(OUTPUT))
-        .filter(|row| row.cells.iter().all(Option::is_some))
-        .map(|row| row.kind)
-        .max()
-}
-
-fn cell<C>(
-    view: &CompareView<C>,
-    kind: StageKind,
-    metric: &str,
-    column: usize,
-) -> Option<CompareCell> {
-    view.rows
-        .iter()
-        .find(|row| row.kind == kind && row.metric.ends_with(metric))
-        .and_then(|row| row.cells.get(column).copied().flatten())
-}
 
 fn rate(estimate: &Estimate) -> String {
     format!("{} tok/s", figure(estimate.mean))
@@ -154,12 +209,13 @@ fn name(run: &RunSummary, all: &[RunSummary]) -> String {
 mod tests {
     use tokdyno_domain::{
         comparison::COMPARISON_SCHEMA,
+        comparison::Override,
         engine::EngineKind,
         ids::{ContentHash, RunId},
         run::RunState,
         statistics::{Better, Launch},
         verdict::{Question, Side, judge},
-        views::compare::{ClassKind, CompareRow, ComparisonClass},
+        views::compare::{ClassKind, CompareCell, CompareGroup, ComparisonClass, GroupCell},
     };
 
     use super::*;
@@ -232,6 +288,7 @@ mod tests {
             frozen_at: Timestamp(1_795_968_039_000_000),
             analysis_version: 2,
             metric_version: 1,
+            overridden: None,
             view: CompareView {
                 runs: vec![run(1, names[0], sources[0]), run(2, names[1], sources[1])],
                 rows: vec![
@@ -262,6 +319,7 @@ mod tests {
                     verdict("Output throughput at C = 128", [&[1536.0], &[2320.0]]),
                 ],
                 crossovers: Vec::new(),
+                speculation: Vec::new(),
                 charts: Vec::new(),
                 groups: Vec::new(),
                 separating: Vec::new(),
@@ -292,6 +350,60 @@ mod tests {
         assert_eq!(
             text.configurations,
             rows.map(|(name, figures)| (name.to_owned(), figures.to_owned()))
+        );
+    }
+
+    #[test]
+    fn launches_of_a_configuration_are_told_together() {
+        let mut comparison = comparison(["vLLM", "SGLang"], [Source::Measured; 2]);
+        let view = &mut comparison.view;
+        view.runs.push(run(3, "SGLang", Source::Measured));
+        let group = |name: &str, runs: &[i64]| CompareGroup {
+            name: name.to_owned(),
+            runs: runs.iter().map(|run| RunId(*run)).collect(),
+            launches: 2,
+            notes: Vec::new(),
+        };
+        view.groups = vec![group("vLLM", &[1]), group("SGLang", &[2, 3])];
+        for row in &mut view.rows {
+            row.groups = [82.5, 91.0]
+                .map(|value| {
+                    Some(GroupCell {
+                        estimate: Estimate::of([value])?,
+                        launches: 2,
+                        ratio: None,
+                        doubtful: false,
+                    })
+                })
+                .to_vec();
+        }
+        let text = PictureText::of(&comparison, "");
+        assert_eq!(
+            text.configurations[1],
+            (
+                "SGLang".to_owned(),
+                "91.0 tok/s for one user · 91.0 tok/s at C = 256".to_owned()
+            )
+        );
+        assert_eq!(text.configurations.len(), 2);
+    }
+
+    #[test]
+    fn an_override_stands_by_the_class() {
+        let mut comparison = comparison(["vLLM", "SGLang"], [Source::Measured; 2]);
+        comparison.overridden = Some(Override {
+            in_spite_of: "different workloads".to_owned(),
+            by: "Ada".to_owned(),
+            at: comparison.frozen_at,
+            reason: "one is a part of the other".to_owned(),
+        });
+        let text = PictureText::of(&comparison, "");
+        assert!(
+            text.remark.starts_with(
+                "Controlled: only engine differs. Compared in spite of different workloads, by Ada on 2026-11-29 16:00 UTC: one is a part of the other."
+            ),
+            "{}",
+            text.remark
         );
     }
 

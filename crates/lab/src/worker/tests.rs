@@ -117,7 +117,7 @@ async fn a_measurement_from_queue_to_figures(pool: PgPool) {
         seen.remarks
     );
     assert!(seen.environment.iter().any(|(_, value)| value == "bench1"));
-    let failed = &lab.records(ME, run, 0).await.expect("records").records[5];
+    let failed = &lab.records(ME, run, 0, &[]).await.expect("records").records[5];
     let message = &failed.failure.as_ref().expect("a failure").message;
     assert_eq!(message, "HTTP 500: out of m\u{fffd}emory");
 

@@ -3,6 +3,7 @@
 use tokdyno_domain::{
     analysis::RunFacts,
     engine::EngineKind,
+    gate::Measured,
     ids::RunId,
     meter::MeterOutcome,
     result_file::{ResultFile, ResultStage},
@@ -10,6 +11,15 @@ use tokdyno_domain::{
     source::Source,
     views::run::{RunSummary, StageView},
 };
+
+/// A result as a gate looks at it; `number` as for [`of`].
+pub(in crate::bench) fn measured(result: &ResultFile, number: i64) -> Measured {
+    Measured {
+        facts: of(result, number),
+        workload: result.workload.clone(),
+        skipped: result.skipped.clone(),
+    }
+}
 
 /// The facts of a result; `number` tells it from the other where both have one
 /// name.
@@ -85,7 +95,9 @@ fn stage_view(stage: &ResultStage, source: Source) -> StageView {
         failed: figures.failed,
         cancelled: figures.cancelled,
         duration_s: figures.duration_s,
+        prompt_tokens: figures.prompt_tokens,
         output_tokens: figures.output_tokens,
+        cached_tokens: figures.cached_tokens,
         output_tps: figures.output_tps,
         steady_output_tps: figures.steady_output_tps,
         peak_output_tps: figures.peak_output_tps,
@@ -98,6 +110,7 @@ fn stage_view(stage: &ResultStage, source: Source) -> StageView {
         first_answer_ms: figures.first_answer_ms,
         tpot_ms: figures.tpot_ms,
         itl_ms: figures.itl_ms,
+        icl_ms: figures.icl_ms,
         e2el_ms: figures.e2el_ms,
         e2e_tps: figures.e2e_tps,
         decode_tps: figures.decode_tps,

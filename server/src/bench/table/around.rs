@@ -4,11 +4,10 @@
 use tokdyno_domain::{
     conditions::{Certificate, EngineReport},
     goodput::Goodput,
+    metrics::cached_share,
     result_file::ResultStage,
     text,
 };
-
-use crate::bench::catalogue::cached_share;
 
 /// All of it, each section with its heading.
 pub(super) fn said(stages: &[ResultStage]) -> String {
@@ -107,7 +106,10 @@ fn acceptance(stage: &ResultStage) -> Option<String> {
 /// Shares of the prompt tokens that came from the prefix cache, and who says so.
 fn shares(stage: &ResultStage) -> Vec<(f64, &'static str)> {
     [
-        (cached_share(stage), "by the replies' count"),
+        (
+            cached_share(stage.figures.cached_tokens, stage.figures.prompt_tokens),
+            "by the replies' count",
+        ),
         (
             engine(stage).and_then(EngineReport::prefix_hit_rate),
             "by the engine's",

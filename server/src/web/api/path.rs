@@ -2,7 +2,7 @@
 
 use axum::extract::{FromRequestParts, Path};
 use http::{StatusCode, request::Parts};
-use tokdyno_domain::ids::{ExperimentId, LaunchId, RunId};
+use tokdyno_domain::ids::{ExperimentId, GateId, LaunchId, RunId};
 
 use super::{super::Problem, named::Named};
 
@@ -31,6 +31,21 @@ impl<S: Send + Sync> FromRequestParts<S> for RunPath {
         let text = text(parts, state).await?;
         let run = text.parse().map_err(|_| no_number(&text, "run", "runs"))?;
         Ok(Self(run))
+    }
+}
+
+/// The gate that the path names.
+pub(super) struct GatePath(pub(super) GateId);
+
+impl<S: Send + Sync> FromRequestParts<S> for GatePath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let text = text(parts, state).await?;
+        let gate = text
+            .parse()
+            .map_err(|_| no_number(&text, "gate", "gates"))?;
+        Ok(Self(gate))
     }
 }
 

@@ -5,11 +5,15 @@ use std::collections::BTreeSet;
 use super::{super::launches, Column, flags};
 use crate::{
     comparison::Fingerprint,
-    ids::LaunchId,
+    engine::EngineKind,
+    ids::{HostId, LaunchId, RunId},
     run::RunState,
     source::Source,
     statistics::{Estimate, Launch},
-    views::{compare::CompareGroup, run::StageView},
+    views::{
+        compare::CompareGroup,
+        run::{RunSummary, StageView},
+    },
     workload::StageKind,
 };
 
@@ -24,6 +28,10 @@ pub(super) struct Group<'a> {
 /// A figure of a configuration, by launch.
 pub(super) struct Figure {
     by_launch: Vec<Vec<f64>>,
+    /// The runs that it is of.
+    pub(super) runs: Vec<RunId>,
+    /// The first flag of its levels, in a sentence.
+    pub(super) flag: Option<String>,
     /// Of several sources, the least trustworthy.
     pub(super) source: Option<Source>,
     /// Why no verdict may rest on it, if so.
@@ -89,6 +97,33 @@ impl<'a> Group<'a> {
             .collect()
     }
 
+    pub(super) fn run_ids(&self) -> Vec<RunId> {
+        self.columns().map(|column| column.run.summary.id).collect()
+    }
+
+    /// The stages of all of its runs.
+    pub(super) fn all_stages(&self) -> impl Iterator<Item = &'a StageView> {
+        self.columns().flat_map(|column| &column.run.stages)
+    }
+
+    pub(super) fn summary(&self) -> &'a RunSummary {
+        &self.first.run.summary
+    }
+
+    /// The host of all of its launches; none if they were on several, or if a run was
+    /// on none.
+    pub(super) fn host(&self) -> Option<HostId> {
+        let host = |column: &Column<'_>| Some(column.run.summary.launch.as_ref()?.host.0);
+        let first = host(self.first)?;
+        self.columns()
+            .all(|column| host(column) == Some(first))
+            .then_some(first)
+    }
+
+    pub(super) fn engine(&self) -> EngineKind {
+        self.first.run.summary.engine
+    }
+
     pub(super) fn source(&self) -> Source {
         self.first.run.summary.source
     }
@@ -119,6 +154,13 @@ impl<'a> Group<'a> {
                 used.iter()
                     .map(|(column, repeats)| (launch(column), repeats.as_slice())),
             ),
+            runs: used
+                .iter()
+                .map(|(column, _)| column.run.summary.id)
+                .collect(),
+            flag: used
+                .iter()
+                .find_map(|(column, _)| column.level(kind)?.flags.first().cloned()),
             source: used
                 .iter()
                 .filter_map(|(column, _)| Some(column.level(kind)?.source))
@@ -142,7 +184,7 @@ impl<'a> Group<'a> {
     pub(super) fn view(&self) -> CompareGroup {
         CompareGroup {
             name: self.name.clone(),
-            runs: self.columns().map(|column| column.run.summary.id).collect(),
+            runs: self.run_ids(),
             launches: self.launches(),
             notes: self.notes(),
         }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::{
     analysis::samples::{closed, recorded, run, single},
+    founding::CONFIGURATIONS,
     run::RunState,
     verdict::VerdictKind,
 };
@@ -153,7 +154,7 @@ fn a_crossing_has_the_range_that_its_repeats_allow() {
     .remove(0);
     assert_eq!(
         sentence,
-        "By throughput, tuned is faster up to C = 8, untuned above (pointwise 95 % intervals within these launches, launch-to-launch variation unknown)."
+        "By throughput, tuned is faster up to C = 8, untuned above (interpolated between measured points, pointwise 95 % intervals within these launches, launch-to-launch variation unknown)."
     );
 }
 
@@ -173,6 +174,35 @@ fn a_run_that_failed_is_said_to_have_failed() {
             VerdictKind::Failed,
             "Single stream: b failed: The server ran out of memory."
         )
+    );
+}
+
+#[test]
+fn the_founding_gain_is_not_established() {
+    let founding = |id: i64, name: &str| {
+        let noted = CONFIGURATIONS
+            .iter()
+            .find(|configuration| configuration.name == name)
+            .expect("a configuration of the notes");
+        let figure = noted.single_stream.expect("a figure");
+        let mut stage = single(0, figure.value);
+        stage.source = figure.source;
+        stage.completed = 0;
+        let mut facts = run(id, noted.name, vec![stage]);
+        facts.summary.engine = noted.engine;
+        facts.settings.clear();
+        facts
+    };
+    let [first, tuned] = [&CONFIGURATIONS[0], &CONFIGURATIONS[2]].map(|noted| noted.name);
+    let view = compare(&[founding(1, first), founding(2, tuned)]).expect("a comparison");
+    let verdict = &view.verdicts[0];
+    assert_eq!(verdict.kind, VerdictKind::NotEstablished);
+    assert!(
+        verdict.sentence.contains(
+            "is +9.1 % as recorded, one launch each, launch-to-launch variation unknown: not established."
+        ),
+        "{}",
+        verdict.sentence
     );
 }
 

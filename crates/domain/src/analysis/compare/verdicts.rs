@@ -1,21 +1,25 @@
 //! What may be said of the configurations, each against the baseline's.
 
-use super::groups::{Figure, Group};
+use super::{
+    History,
+    groups::{Figure, Group},
+};
 use crate::{
     comparison::{self, DifferenceKind},
     source::Source,
     statistics::{
-        Better, CONFIDENCE, Launch,
+        Better, CONFIDENCE, Launch, PooledHistory,
         curve::{CurveLevel, RatioCurve},
     },
     verdict::{Pair, Question, Side, Verdict, judge_family},
+    views::run::StageView,
     workload::StageKind,
 };
 
 /// Every configuration against the baseline's: the single stream, and the throughput
 /// at each concurrency that both have. All of it is one family. The table shows the
 /// rest.
-pub(super) fn verdicts(groups: &[Group<'_>]) -> Vec<Verdict> {
+pub(super) fn verdicts(groups: &[Group<'_>], history: &History<'_>) -> Vec<Verdict> {
     let Some((baseline, others)) = groups.split_first() else {
         return Vec::new();
     };
@@ -24,7 +28,8 @@ pub(super) fn verdicts(groups: &[Group<'_>]) -> Vec<Verdict> {
         .flat_map(|other| {
             metrics(baseline, other)
                 .into_iter()
-                .map(move |kind| Asked::new(kind, baseline, other))
+                .map(|kind| Asked::new(kind, baseline, other, history))
+                .collect::<Vec<_>>()
         })
         .collect();
     let who = match others {
@@ -63,6 +68,8 @@ struct Asked<'a> {
     first: Answer<'a>,
     second: Answer<'a>,
     comparable: Result<(), String>,
+    spread: Option<PooledHistory>,
+    minutes: Option<f64>,
 }
 
 struct Answer<'a> {
@@ -72,8 +79,20 @@ struct Answer<'a> {
 }
 
 impl<'a> Asked<'a> {
-    fn new(kind: StageKind, baseline: &'a Group<'a>, other: &'a Group<'a>) -> Self {
+    fn new(
+        kind: StageKind,
+        baseline: &'a Group<'a>,
+        other: &'a Group<'a>,
+        history: &History<'_>,
+    ) -> Self {
+        let host = baseline.host().filter(|host| other.host() == Some(*host));
         Self {
+            spread: host.and_then(|host| {
+                history.spread(host, baseline.summary(), kind, |stage| {
+                    speed_of(stage, kind)
+                })
+            }),
+            minutes: host.and_then(|host| history.minutes(host)),
             metric: if kind == StageKind::SingleStream {
                 "Single stream".to_owned()
             } else {
@@ -87,7 +106,11 @@ impl<'a> Asked<'a> {
 
     fn pair(&self) -> Pair<'_> {
         Pair {
-            question: Question::of(&self.metric, Better::Higher),
+            question: Question {
+                history: self.spread.as_ref(),
+                minutes_per_launch: self.minutes,
+                ..Question::of(&self.metric, Better::Higher)
+            },
             first: self.first.side(),
             second: self.second.side(),
             comparable: self.comparable.clone(),
@@ -122,16 +145,19 @@ impl<'a> Answer<'a> {
 
 /// The figure that decides at a load level.
 fn speed(group: &Group<'_>, kind: StageKind) -> Figure {
-    group.figure(kind, |stage| {
-        if kind == StageKind::SingleStream {
-            stage.e2e_tps.p50
-        } else {
-            stage.output_tps
-        }
-    })
+    group.figure(kind, |stage| speed_of(stage, kind))
 }
 
-fn comparable(one: &Group<'_>, other: &Group<'_>) -> Result<(), String> {
+fn speed_of(stage: &StageView, kind: StageKind) -> Option<f64> {
+    if kind == StageKind::SingleStream {
+        stage.e2e_tps.p50
+    } else {
+        stage.output_tps
+    }
+}
+
+/// Or why the two cannot be compared.
+pub(super) fn comparable(one: &Group<'_>, other: &Group<'_>) -> Result<(), String> {
     let (differences, _) = comparison::differences(&[one.print().clone(), other.print().clone()]);
     let definitions: Vec<&str> = differences
         .iter()

@@ -72,6 +72,7 @@ fn front_point(cell: &FrontCell) -> Point {
         n: Some(cell.launches),
         hollow: cell.doubtful,
         note: Some(cell.title.clone()),
+        ..Point::default()
     }
 }
 

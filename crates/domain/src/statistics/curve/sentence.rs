@@ -18,11 +18,11 @@ impl RatioCurve {
             Leader::Second => second,
         };
         let crossings = self.crossings();
-        let note = self.note();
         let Some(last) = crossings.last() else {
             return Some(format!(
-                "{first} and {second}: the {what} curves do not cross between C = {lowest} and {highest}; {} ({note}).",
-                self.leads(first, second)
+                "{first} and {second}: the {what} curves do not cross between C = {lowest} and {highest}; {} ({}).",
+                self.leads(first, second),
+                self.intervals()
             ));
         };
         let spans: Vec<String> = crossings
@@ -43,9 +43,10 @@ impl RatioCurve {
             (" as measured", "; no difference established at any C")
         };
         Some(format!(
-            "By {what}{seen}, {}, {} above{doubt} ({note}).",
+            "By {what}{seen}, {}, {} above{doubt} (interpolated between measured points, {}).",
             spans.join(", "),
-            name(last.above)
+            name(last.above),
+            self.intervals()
         ))
     }
 
@@ -105,9 +106,9 @@ impl RatioCurve {
         }
     }
 
-    fn note(&self) -> String {
+    fn intervals(&self) -> String {
         if !self.has_intervals() {
-            return "interpolated between measured points, no interval".to_owned();
+            return "no interval".to_owned();
         }
         let level = text::percent(self.pointwise_confidence);
         match self.basis {

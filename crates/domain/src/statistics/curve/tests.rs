@@ -37,7 +37,7 @@ fn a_crossing_lies_in_the_middle_of_log_c() {
     assert_eq!(
         curve.sentence("untuned", "tuned", "throughput").as_deref(),
         Some(
-            "By throughput, tuned is faster up to C = 6–11, untuned above (pointwise 95 % intervals over launches)."
+            "By throughput, tuned is faster up to C = 6–11, untuned above (interpolated between measured points, pointwise 95 % intervals over launches)."
         )
     );
 }

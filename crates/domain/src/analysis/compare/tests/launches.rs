@@ -2,21 +2,10 @@
 
 use super::*;
 use crate::{
-    ids::{HostId, LaunchId, ProfileId, RunId},
+    analysis::samples::launched,
+    ids::{HostId, RunId},
     verdict::Basis,
-    views::run_host::RunLaunch,
 };
-
-fn launched(id: i64, name: &str, launch: i64, stages: Vec<StageView>) -> RunFacts {
-    let mut facts = run(id, name, stages);
-    facts.summary.launch = Some(RunLaunch {
-        launch: LaunchId(launch),
-        host: (HostId(1), "gpu1".to_owned()),
-        profile: (ProfileId(1), name.to_owned(), 1),
-        stamp: None,
-    });
-    facts
-}
 
 fn set(mut facts: RunFacts, key: &str, value: &str) -> RunFacts {
     facts.settings.insert(key.to_owned(), value.to_owned());
@@ -414,4 +403,103 @@ fn one_change_at_a_time_is_controlled() {
     assert_eq!(view.class.kind, ClassKind::Confounded);
     // The factors are apart already.
     assert!(view.separating.is_empty(), "{:?}", view.separating);
+}
+
+#[test]
+fn a_host_s_history_is_named_where_one_launch_is_all_there_is() {
+    let pair = [
+        launched(1, "a", 1, vec![single(0, 60.0)]),
+        set(launched(2, "b", 2, vec![single(0, 90.0)]), "tp_size", "4"),
+    ];
+    let past: Vec<RunFacts> = [70.0, 70.7, 69.8, 70.2]
+        .into_iter()
+        .zip(3..)
+        .map(|(speed, id)| launched(id, "before", id, vec![single(0, speed)]))
+        .collect();
+    let minutes = std::collections::BTreeMap::from([(HostId(1), 12.0)]);
+    let known = compare_with(&pair, &History::of(&past, minutes.clone())).expect("a comparison");
+    let verdict = &known.verdicts[0];
+    assert_eq!(
+        (verdict.kind, verdict.basis.clone()),
+        (
+            VerdictKind::Better,
+            Some(Basis::History {
+                label: "4 launches of 1 configuration on gpu1".to_owned()
+            })
+        ),
+        "{}",
+        verdict.sentence
+    );
+    // Of too few launches only the time that one takes is used.
+    let few = compare_with(&pair, &History::of(&past[..2], minutes.clone()));
+    let sentence = &few.expect("a comparison").verdicts[0].sentence;
+    assert!(
+        sentence.contains("one launch each, launch-to-launch variation unknown")
+            && sentence.ends_with("24 minutes on this host."),
+        "{sentence}"
+    );
+    let mut elsewhere = pair.clone();
+    if let Some(launch) = &mut elsewhere[1].summary.launch {
+        launch.host = (HostId(2), "gpu2".to_owned());
+    }
+    let apart = compare_with(&elsewhere, &History::of(&past, minutes)).expect("a comparison");
+    assert!(
+        apart.verdicts[0].sentence.contains("variation unknown"),
+        "{}",
+        apart.verdicts[0].sentence
+    );
+}
+
+#[test]
+fn charts_are_of_configurations() {
+    let mut runs = slow_and_fast(1.4);
+    runs.push(set(
+        launched(
+            7,
+            "odd",
+            7,
+            vec![single(0, 80.0), closed(4, 0, 300.0), closed(16, 0, 700.0)],
+        ),
+        "tp_size",
+        "2",
+    ));
+    let view = compare(&runs).expect("a comparison");
+    let chart = |id: &str| {
+        view.charts
+            .iter()
+            .find(|chart| chart.id == id)
+            .expect("the chart")
+    };
+    let throughput = chart("throughput");
+    let names: Vec<&str> = throughput
+        .series
+        .iter()
+        .map(|series| series.name.as_str())
+        .collect();
+    assert_eq!(names, ["slow", "fast", "odd"]);
+    let slow = &throughput.series[0].points[1];
+    let (low, high) = slow.y_bar.expect("an interval");
+    // t(2) = 4.303 on values that spread by 0.35 %.
+    assert!(low < 397.5 && high > 403.0 && slow.n == Some(3), "{slow:?}");
+    assert_eq!(slow.note.as_deref(), Some("3 launches"));
+    let kind = StageKind::ClosedLoop { concurrency: 16 };
+    let behind: Vec<(RunId, StageKind)> = slow.behind.iter().map(|of| (of.run, of.kind)).collect();
+    assert_eq!(behind, [1, 2, 3].map(|run| (RunId(run), kind)));
+    assert_eq!(throughput.series[2].points[0].y_bar, None, "one value");
+    assert_eq!(
+        throughput.bars.as_deref(),
+        Some("Bars: 95 % intervals over launches, each by itself.")
+    );
+    // Nobody is off the front but slow: the line runs through the others.
+    let decision = chart("decision");
+    let front = decision.series.last().expect("the front");
+    assert!(front.name.starts_with("Front"), "{}", front.name);
+    assert_eq!(
+        front
+            .points
+            .iter()
+            .map(|point| point.y.round())
+            .collect::<Vec<_>>(),
+        [84.0, 80.0]
+    );
 }
