@@ -215,6 +215,12 @@ mod tests {
     }
 
     #[test]
+    fn records_are_found_by_run_and_level() {
+        let address = records_address(RunId(7), StageKind::ClosedLoop { concurrency: 32 });
+        assert_eq!(address, "/runs/7?level=c-32#records");
+    }
+
+    #[test]
     fn runs_are_read_in_both_forms_once_each() {
         let mut query = params(&[("runs", "3, 1,x,3")]);
         query.insert("runs", "2".to_owned());

@@ -56,7 +56,8 @@ pub use share::{LogShare, log_share};
 /// directions; the leader of the Board is established against everybody.
 ///
 /// 4: comparisons judge configurations over their launches, not run against run, all
-/// pairs with the baseline in one family; a curve leads only where its interval says so.
+/// pairs with the baseline in one family; a curve leads only where its interval says so;
+/// Compare and Board look for the host's history where a side has one launch.
 pub const ANALYSIS_VERSION: u32 = 4;
 
 /// Probability with which an interval covers the truth.

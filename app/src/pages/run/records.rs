@@ -8,6 +8,7 @@ use tokdyno_domain::{
     record::RequestRecord,
     text,
     views::run::{RecordPage, StageView},
+    workload::StageKind,
 };
 
 use super::data::RunData;
@@ -34,7 +35,11 @@ pub(super) fn Records(data: RunData) -> impl IntoView {
     let address = use_query_map();
     let level = Memo::new(move |_| address.with(|address| address.get("level")));
     let only = Memo::new(move |_| {
-        level.with(|level| stages.with(|stages| of_level(stages, level.as_deref()?)))
+        level.with(|level| {
+            let slug = level.as_deref()?;
+            stages
+                .with(|stages| of_level(stages.iter().map(|stage| (stage.index, stage.kind)), slug))
+        })
     });
     Effect::new(move |_| {
         level.track();
@@ -132,18 +137,16 @@ struct Level {
     stages: Vec<u32>,
 }
 
-/// The level of a run that an address names; none if it has no such level.
-fn of_level(stages: &[StageView], slug: &str) -> Option<Level> {
-    let kind = stages
-        .iter()
-        .map(|stage| stage.kind)
-        .find(|kind| kind.slug() == slug)?;
+/// The level of a run's stages that an address names; none if there is no such level.
+fn of_level(stages: impl Iterator<Item = (u32, StageKind)>, slug: &str) -> Option<Level> {
+    let mut found = stages
+        .filter(|(_, kind)| kind.slug() == slug)
+        .map(|(index, kind)| (kind.to_string(), index));
+    let (name, first) = found.next()?;
     Some(Level {
-        name: kind.to_string(),
-        stages: stages
-            .iter()
-            .filter(|stage| stage.kind == kind)
-            .map(|stage| stage.index)
+        name,
+        stages: std::iter::once(first)
+            .chain(found.map(|(_, index)| index))
             .collect(),
     })
 }
@@ -253,6 +256,30 @@ pub(in crate::pages) fn pages(total: u64, page_size: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_names_all_repeats_of_a_level() {
+        let closed = |concurrency| StageKind::ClosedLoop { concurrency };
+        let stages = [
+            (0, StageKind::SingleStream),
+            (1, closed(8)),
+            (2, StageKind::SingleStream),
+            (3, closed(8)),
+        ];
+        let level = |slug| of_level(stages.into_iter(), slug);
+        assert_eq!(
+            level("c-8"),
+            Some(Level {
+                name: "C = 8".to_owned(),
+                stages: vec![1, 3]
+            })
+        );
+        assert_eq!(
+            level("single-stream").map(|level| level.stages),
+            Some(vec![0, 2])
+        );
+        assert_eq!(level("c-80"), None);
+    }
 
     #[test]
     fn the_last_page_may_be_short() {

@@ -57,7 +57,7 @@ pub fn compare_with(
     let (mut differences, equal_settings) = differences(&groups, &columns);
     say_workloads(&mut differences, runs);
     let as_of = runs.iter().filter_map(|run| run.summary.finished_at).max();
-    let mut charts = vec![decision::chart(judged, as_of)];
+    let mut charts = vec![decision::chart(judged, &groups, as_of)];
     charts.extend(curves::charts(judged, as_of));
     let speculation = speculation::views(&groups);
     charts.extend(speculation::chart(&groups, &speculation, as_of));

@@ -22,10 +22,15 @@ use crate::{
 
 /// Throughput across, single-stream speed up: a mark per configuration, at the
 /// highest concurrency that all of them have, and a line through those that are not
-/// dominated beyond doubt.
-pub(super) fn chart(groups: &[Group<'_>], as_of: Option<Timestamp>) -> ChartSpec {
-    let common = common(groups);
-    let drawn: Vec<(&Group<'_>, Drawn, Drawn)> = groups
+/// dominated beyond doubt. Of a single configuration its runs are `judged`, among which
+/// there is no front.
+pub(super) fn chart(
+    judged: &[Group<'_>],
+    groups: &[Group<'_>],
+    as_of: Option<Timestamp>,
+) -> ChartSpec {
+    let common = common(judged);
+    let drawn: Vec<(&Group<'_>, Drawn, Drawn)> = judged
         .iter()
         .filter_map(|group| {
             let up = Drawn::of(group, StageKind::SingleStream, single_stream)?;

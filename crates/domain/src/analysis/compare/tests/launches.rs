@@ -276,6 +276,13 @@ fn the_front_is_said_below_the_decision() {
         "{}",
         near.summary
     );
+    let one_configuration = decision(&slow_and_fast(1.4)[..3]);
+    assert_eq!(one_configuration.series.len(), 3);
+    assert!(
+        !one_configuration.summary.contains("Front"),
+        "{}",
+        one_configuration.summary
+    );
     let mut lone = slow_and_fast(1.4);
     lone.truncate(4);
     lone.drain(..2);
