@@ -152,15 +152,13 @@ fn the_whole_gain_for_one_user_is_from_the_nccl_variables() {
         );
     }
     let said = &found.sentence;
-    assert!(
-        said.starts_with("The whole single-stream speed gain of +41.")
-            && said.contains("comes from the NCCL variables"),
-        "{said}"
-    );
-    assert!(
-        said.contains(FLAG) && said.contains("comes nothing"),
-        "{said}"
-    );
+    for part in [
+        "The whole single-stream speed gain of +4",
+        "comes from NCCL variables",
+        &format!("from `{FLAG}` comes nothing"),
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
     assert!(results.headline.contains(said));
 }
 
