@@ -64,7 +64,7 @@ test("concurrencies that cannot be measured", async ({ page }) => {
     ["1, two", "is not a list of concurrencies"],
     ["8, 8", "asked for twice"],
   ]) {
-    await page.getByLabel("Concurrencies").fill(typed);
+    await page.getByRole("textbox", { name: "Concurrencies" }).fill(typed);
     await expect(page.getByText(said).first()).toBeVisible();
   }
 });
