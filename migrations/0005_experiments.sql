@@ -54,6 +54,7 @@ CREATE UNIQUE INDEX experiments_one_a_host ON experiments (host_id)
 -- The revisions of an experiment's cells stand under a profile that no list shows.
 ALTER TABLE profiles ADD COLUMN experiment_id bigint UNIQUE REFERENCES experiments (id);
 
+-- As with requests, actor and team are the experiment's.
 CREATE TABLE experiment_cells (
     experiment_id bigint  NOT NULL REFERENCES experiments (id),
     place         integer NOT NULL CHECK (place >= 0),

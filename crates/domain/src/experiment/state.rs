@@ -3,7 +3,7 @@
 //! ```text
 //! an experiment
 //!
-//!   queued ────▶ running                 a worker has it, and the host is free
+//!   queued ────▶ running                 no other experiment runs on the host
 //!     ├────────▶ paused                  by a person
 //!     └────────▶ cancelled               before it began
 //!   running ───▶ finished                every trial is over
