@@ -64,7 +64,7 @@ test("concurrencies that cannot be measured", async ({ page }) => {
     ["1, two", "is not a list of concurrencies"],
     ["8, 8", "asked for twice"],
   ]) {
-    await page.getByLabel("Concurrencies").fill(typed);
+    await page.getByRole("textbox", { name: "Concurrencies" }).fill(typed);
     await expect(page.getByText(said).first()).toBeVisible();
   }
 });
@@ -72,7 +72,10 @@ test("concurrencies that cannot be measured", async ({ page }) => {
 test.describe("what is not there", () => {
   test.use({ allowErrors: [/status of 404/] });
 
-  for (const path of ["/runs/999999", "/runs/abc", "/nowhere", `/c/${"0".repeat(32)}`, "/c/xyz"]) {
+  for (const path of [
+    ...["/runs/999999", "/runs/abc", "/experiments/999999", "/experiments/abc"],
+    ...["/nowhere", `/c/${"0".repeat(32)}`, "/c/xyz"],
+  ]) {
     test(path, async ({ page }) => {
       const response = await page.goto(tokdyno.url + path);
       expect(response.status()).toBe(404);

@@ -178,10 +178,12 @@ test.describe("while the server is away", () => {
       ).toEqual([]);
     }
     await page.setViewportSize({ width: 360, height: 740 });
-    const overflow = await page.evaluate(
-      () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
-    );
-    expect(overflow, "wider than 360 px").toBeLessThanOrEqual(0);
+    // The chart follows a moment after the window.
+    const overflow = () =>
+      page.evaluate(
+        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      );
+    await expect.poll(overflow, { message: "wider than 360 px" }).toBeLessThanOrEqual(0);
 
     // From a figure to the requests behind it.
     await fields.first().getByRole("link", { name: /^run \d+$/ }).first().click();

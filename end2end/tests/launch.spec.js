@@ -79,7 +79,7 @@ async function launchAndMeasure(page, profile, restored) {
   await expect(page.getByLabel("Host", { exact: true })).toContainText("gpu box");
   await page.getByRole("radio", { name: /custom/ }).check();
   await page.getByLabel("Single-stream requests").fill(String(SIZES[0]));
-  await page.getByLabel("Concurrencies").fill(String(CONCURRENCY));
+  await page.getByRole("textbox", { name: "Concurrencies" }).fill(String(CONCURRENCY));
   await page.getByLabel("Output tokens per request").fill(String(OUTPUT_TOKENS));
   await page.getByLabel("Repeats", { exact: true }).fill("1");
   await page.getByLabel("Stop before, and restore afterwards").selectOption(String(restored));

@@ -37,7 +37,7 @@ async function startRun(page, server, name, fill = {}) {
   await page.getByLabel("Hardware, in words").fill("no GPU at all");
   await page.getByRole("radio", { name: /custom/ }).check();
   await page.getByLabel("Single-stream requests").fill("3");
-  await page.getByLabel("Concurrencies").fill(fill.levels ?? LEVELS);
+  await page.getByRole("textbox", { name: "Concurrencies" }).fill(fill.levels ?? LEVELS);
   await page.getByLabel("Output tokens per request").fill(String(fill.tokens ?? OUTPUT_TOKENS));
   await page.getByLabel("Repeats", { exact: true }).fill("1");
   await page.getByRole("button", { name: /^Start/ }).click();

@@ -133,13 +133,13 @@ fn Share(share: Option<LogShare>) -> impl IntoView {
         <svg class="share-bar" viewBox="0 0 220 16" aria-hidden="true" focusable="false">
             <rect
                 class="share-part"
-                x=zero.min(end).to_string()
+                x=format!("{:.1}", zero.min(end))
                 y="3"
-                width=(zero - end).abs().to_string()
+                width=format!("{:.1}", (zero - end).abs())
                 height="10"
             ></rect>
-            <path class="share-ends" d=format!("M{low} 8H{high}M{low} 4v8M{high} 4v8")></path>
-            <path class="share-zero" d=format!("M{zero} 0v16")></path>
+            <path class="share-ends" d=format!("M{low:.1} 8H{high:.1}M{low:.1} 4v8M{high:.1} 4v8")></path>
+            <path class="share-zero" d=format!("M{zero:.1} 0v16")></path>
         </svg>
         <span class="interval">
             {format!("{} to {}", text::share(share.low), text::share(share.high))}

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use tokdyno_domain::{
     experiment::{
-        Budget, Design, ExperimentSpec, ExperimentState, FigureKey, Plan, TrialFigures, TrialState,
-        TrialStatus, plain_factor, results,
+        Budget, Cell, Change, Design, ExperimentSpec, ExperimentState, FigureKey, Plan, Step,
+        TrialFigures, TrialState, TrialStatus, plain_factor, results,
     },
     ids::{ExperimentId, HostId, LaunchId, ProfileId, RunId},
     source::Source,
@@ -19,32 +19,31 @@ use tokdyno_domain::{
 
 use super::super::new_experiment::samples::sglang;
 
-/// Single-stream speed of each cell in tok/s: none has one twice, so that each can be
-/// found again.
-fn speed(cell: u32, block: u32) -> f64 {
-    60.0 + 4.0 * f64::from(cell) + 0.1 * f64::from(block)
+/// Single-stream speed in tok/s: none is there twice, so that each can be found again.
+fn speed_in_grid(cell: &Cell, block: u32) -> f64 {
+    60.0 + 4.0 * f64::from(cell.index) + 0.1 * f64::from(block)
+}
+
+/// The first step is worth 40 %, the second nothing; blocks drift.
+fn speed_in_ablation(cell: &Cell, block: u32) -> f64 {
+    let tuned = cell.steps.is_some_and(|steps| steps.has(0));
+    let noise = 0.01 * f64::from((7 * cell.index + 5 * block) % 4);
+    (60.0 + f64::from(block) + noise) * if tuned { 1.4 } else { 1.0 }
 }
 
 /// A grid of 3 × 3, launched twice each, of which the first `over` launches are done and
 /// the cell 4 has failed.
 pub(super) fn grid(over: usize) -> ExperimentView<ChartView> {
     let levels = |levels: &str| tokdyno_domain::experiment::plain_levels(levels);
-    let spec = ExperimentSpec {
-        name: "NCCL".to_owned(),
-        design: Design::FullGrid {
+    let spec = spec(
+        Design::FullGrid {
             factors: vec![
                 plain_factor("NCCL_PROTO", &levels("as it is, LL, Simple")),
                 plain_factor("NCCL_ALGO", &levels("as it is, Ring, Tree")),
             ],
         },
-        workload: Preset::Quick.workload(),
-        launches_per_cell: 2,
-        seed: 7,
-        early_stop: None,
-        budget: Budget::default(),
-        through_forward: false,
-        relevant_effect: 0.02,
-    };
+        2,
+    );
     let plan = spec.plan(&sglang(), &[]).expect("a plan");
     let trials: Vec<TrialStatus> = plan
         .trials
@@ -63,10 +62,61 @@ pub(super) fn grid(over: usize) -> ExperimentView<ChartView> {
             }
         })
         .collect();
-    view(&spec, &plan, &trials)
+    view(&spec, &plan, &trials, speed_in_grid)
 }
 
-fn view(spec: &ExperimentSpec, plan: &Plan, trials: &[TrialStatus]) -> ExperimentView<ChartView> {
+/// Two steps, launched four times each, to the end.
+pub(super) fn ablation() -> ExperimentView<ChartView> {
+    let step = |label: &str, change| Step {
+        label: label.to_owned(),
+        changes: vec![change],
+    };
+    let variables = Change::SetVariable {
+        name: "NCCL_PROTO".to_owned(),
+        value: "LL".to_owned(),
+    };
+    let flag = Change::SetArgument {
+        flag: "--num-continuous-decode-steps".to_owned(),
+        value: Some("4".to_owned()),
+    };
+    let steps = vec![
+        step("NCCL variables", variables),
+        step("decode steps", flag),
+    ];
+    let spec = spec(Design::Ablation { steps }, 4);
+    let plan = spec.plan(&sglang(), &[]).expect("a plan");
+    let trials: Vec<TrialStatus> = plan
+        .trials
+        .iter()
+        .map(|trial| TrialStatus {
+            trial: *trial,
+            state: TrialState::Done,
+            failures: 0,
+        })
+        .collect();
+    view(&spec, &plan, &trials, speed_in_ablation)
+}
+
+fn spec(design: Design, launches_per_cell: u32) -> ExperimentSpec {
+    ExperimentSpec {
+        name: "NCCL".to_owned(),
+        design,
+        workload: Preset::Quick.workload(),
+        launches_per_cell,
+        seed: 7,
+        early_stop: None,
+        budget: Budget::default(),
+        through_forward: false,
+        relevant_effect: 0.02,
+    }
+}
+
+fn view(
+    spec: &ExperimentSpec,
+    plan: &Plan,
+    trials: &[TrialStatus],
+    speed: fn(&Cell, u32) -> f64,
+) -> ExperimentView<ChartView> {
     let run = |number: u32| RunId(100 + i64::from(number));
     let figures: Vec<TrialFigures> = trials
         .iter()
@@ -80,7 +130,7 @@ fn view(spec: &ExperimentSpec, plan: &Plan, trials: &[TrialStatus]) -> Experimen
                     metric: "e2e_tps".to_owned(),
                     level: StageKind::SingleStream,
                 },
-                speed(status.trial.cell, status.trial.block),
+                speed(&plan.cells[status.trial.cell as usize], status.trial.block),
             )]),
         })
         .collect();
@@ -122,9 +172,9 @@ fn view(spec: &ExperimentSpec, plan: &Plan, trials: &[TrialStatus]) -> Experimen
             host: (HostId(1), "gpu1".to_owned()),
             base: (ProfileId(1), "base".to_owned()),
             design: "full grid of NCCL_PROTO × NCCL_ALGO".to_owned(),
-            cells: 9,
+            cells: u32::try_from(plan.cells.len()).expect("few"),
             over: u32::try_from(over).expect("few"),
-            launches: 18,
+            launches: u32::try_from(trials.len()).expect("few"),
             by: "somebody".to_owned(),
             created_at: Timestamp(0),
             started_at: None,

@@ -3,7 +3,10 @@
 use leptos::{prelude::*, reactive::owner::Owner};
 use tokdyno_domain::views::{ChartView, experiments::ExperimentView};
 
-use super::{board::Board, data::ExperimentData, heat::HeatMaps, results::Results, samples};
+use super::{
+    attribution::Attributions, board::Board, data::ExperimentData, heat::HeatMaps,
+    results::Results, samples,
+};
 
 fn html(view: ExperimentView<ChartView>, of: impl FnOnce(ExperimentData) -> AnyView) -> String {
     Owner::new().with(|| of(ExperimentData::new(view)).to_html())
@@ -85,4 +88,25 @@ fn the_board_has_every_launch_with_a_word() {
     assert_eq!(html.matches(">done<").count(), 8, "{html}");
     assert_eq!(html.matches(">failed<").count(), 1, "{html}");
     assert!(html.contains("Block 2"), "{html}");
+}
+
+#[test]
+fn an_ablation_says_what_comes_from_which_step_with_its_share() {
+    let html = html(samples::ablation(), |data| {
+        view! { <Attributions data/> }.into_any()
+    });
+    let row = |step: &str| {
+        html.split("<tr>")
+            .find(|row| row.contains(&format!("<th scope=\"row\">{step}")))
+            .unwrap_or_else(|| panic!("{step} in {html}"))
+            .to_owned()
+    };
+    let (variables, flag) = (row("NCCL variables"), row("decode steps"));
+    assert!(variables.contains("changes it"), "{variables}");
+    assert!(variables.contains("+40.0 %"), "{variables}");
+    assert!(variables.contains("share-bar"), "{variables}");
+    assert!(flag.contains("no clear change"), "{flag}");
+    assert!(!flag.contains("changes it"), "{flag}");
+    // Of B and of A, four launches each.
+    assert_eq!(row("All of them").matches("href=\"/runs/").count(), 8);
 }
