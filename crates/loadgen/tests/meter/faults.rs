@@ -338,6 +338,39 @@ fn every_warm_up_failing_ends_the_run() {
 }
 
 #[test]
+fn a_warm_up_that_fails_is_tried_once_more() {
+    // A trial; in each repeat one warm-up and two that count: 4 is the second warm-up.
+    let server = Server::start(|asked, stream| match asked.number {
+        4 => json(stream, 503, r#"{"detail":"overloaded"}"#),
+        _ => proper(asked, stream),
+    });
+    let mut spec = server.spec(vec![level(1, 2)]);
+    spec.workload.repeats = 3;
+    let told = run(spec);
+    assert_eq!(told.outcome, MeterOutcome::Complete);
+    assert_eq!(told.records().len(), 6);
+    assert_eq!(server.bodies().len(), 1 + 3 * 3 + 1);
+    for (figures, conditions) in told.figures().into_iter().zip(told.conditions()) {
+        assert_eq!((figures.completed, figures.failed), (2, 0));
+        assert_eq!(conditions.ended_early, None);
+    }
+}
+
+#[test]
+fn a_server_that_fails_every_warm_up_of_a_later_stage_ends_the_run() {
+    let server = Server::start(|asked, stream| match asked.number {
+        0..4 => proper(asked, stream),
+        _ => json(stream, 503, r#"{"detail":"overloaded"}"#),
+    });
+    let mut spec = server.spec(vec![level(1, 2)]);
+    spec.workload.repeats = 3;
+    let told = run(spec);
+    assert!(told.reason().contains("overloaded"), "{}", told.reason());
+    assert_eq!(told.records().len(), 2);
+    assert_eq!(server.bodies().len(), 6, "two rounds, and nothing more");
+}
+
+#[test]
 fn trials_that_cannot_succeed_say_what_to_do() {
     let reason = |server: &Server| run(server.spec(vec![level(1, 1)])).reason().to_owned();
     let not_found = Server::start_raw(|_, stream| json(stream, 404, r#"{"detail":"Not Found"}"#));
