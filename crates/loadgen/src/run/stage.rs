@@ -3,7 +3,7 @@
 use std::{rc::Rc, time::Duration};
 
 use tokdyno_domain::{
-    conditions::{ClientLoad, StageConditions},
+    conditions::{ClientLoad, RepliesSeen, StageConditions},
     meter::{MeterEventKind, MeterOutcome, MeterSpec},
     metrics::{StageFigures, StageFlag, Traced, percentile, whole_stage},
     record::Failure,
@@ -175,7 +175,7 @@ impl<'a> Stages<'a> {
             send_lag_p99_ms: p99(&loaded.lags_ms),
             ..watch.finish(reads.by_kernel, reads.all)
         });
-        conditions.replies = Some(loaded.replies).filter(|replies| replies.judged > 0);
+        conditions.replies = Some(loaded.replies).filter(|seen| *seen != RepliesSeen::default());
         // Whoever stops a run is not kept waiting for the engine's last word.
         if !self.shared.stop.is_cancelled() {
             conditions.engine = scraper.finish().await;
