@@ -533,7 +533,7 @@ fn status_message(head: &Head, said: Option<&str>, body: &[u8]) -> String {
         .retry_after
         .as_deref()
         .map_or_else(String::new, |wait| {
-            format!(" (Retry-After: {wait}; nothing is sent twice)")
+            format!(" (Retry-After: {wait}, which is not waited for)")
         });
     if said.trim().is_empty() {
         format!("The server answered {status} without a message{wait}.")

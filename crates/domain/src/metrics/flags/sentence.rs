@@ -79,7 +79,7 @@ impl StageFlag {
             ),
             Self::ClientStopped { stood_ms, share } => format!(
                 "The measuring thread stood still for {} ms in all, {} of the stage: meanwhile no reply was read and no request sent, so throughput is too low by up to that share. Let nothing stop the measuring process or take its processor, and measure again.",
-                text::figure(*stood_ms),
+                text::count(stood_ms.round() as u64),
                 text::share(*share)
             ),
             Self::BodiesLeftOpen { requests, of } => format!(
@@ -204,6 +204,17 @@ fn gpu_names(gpus: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn how_long_the_client_stood_still_is_told() {
+        let said = StageFlag::ClientStopped {
+            stood_ms: 1885.2,
+            share: 0.089,
+        }
+        .sentence();
+        let begins = "The measuring thread stood still for 1,885 ms in all, 8.9 % of the stage";
+        assert!(said.starts_with(begins), "{said}");
+    }
 
     #[test]
     fn the_remedy_for_cache_hits_fits_all_prompts() {
