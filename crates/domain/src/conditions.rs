@@ -11,6 +11,11 @@ use crate::timestamp::Timestamp;
 /// worked out from the machine's clock, which may be set meanwhile.
 pub const SAME_START_S: f64 = 2.0;
 
+/// A measuring thread that is woken so many milliseconds late, or more, stood still. It
+/// asks to be woken each 20 ms, so what is shorter and takes over 2.5 % of a stage comes
+/// more than once in a hundred wakings: the 99th percentile sees it.
+pub const STOOD_STILL_MS: f64 = 50.0;
+
 /// All of it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StageConditions {
@@ -32,18 +37,25 @@ pub struct StageConditions {
     /// Why the stage ended before its time, where it did so by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<String>,
-    /// What the replies were like, where their text was looked at. It is not kept.
+    /// What the successful replies were like, where there is anything to say of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replies: Option<RepliesSeen>,
 }
 
-/// What the measuring process saw of the replies' text while it came.
+/// What the measuring process saw of the successful replies while they came, and what
+/// their records do not hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RepliesSeen {
-    /// Successful replies that were long enough to be judged.
+    /// Those whose text was long enough to be judged. It is not kept.
     pub judged: u64,
     /// Of these, those that say the same over and over.
     pub looping: u64,
+    /// Those that said `[DONE]` and whose body did not end.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_open: u64,
+    /// Those whose running counts fell, or do not add up to the count at the end.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub odd_usage: u64,
 }
 
 /// What the engine's metrics said, before, during and after a stage (warm-up
@@ -161,6 +173,9 @@ pub struct ClientLoad {
     pub wake_lag_p99_ms: Option<f64>,
     /// The same, at most, in ms.
     pub wake_lag_max_ms: Option<f64>,
+    /// All its lags of [`STOOD_STILL_MS`] or more together, in ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stood_still_ms: Option<f64>,
     /// Share of reads whose time came from the kernel, 0 to 1.
     pub kernel_times: Option<f64>,
     /// How much later than scheduled requests of an open loop were sent, 99th
@@ -207,6 +222,14 @@ pub enum CacheReset {
         /// A sentence with cause and remedy.
         reason: String,
     },
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands over a reference"
+)]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 #[cfg(test)]

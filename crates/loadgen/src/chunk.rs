@@ -56,8 +56,10 @@ pub(crate) struct Tally {
     pub(crate) finish_reason: Option<String>,
     /// Usage came on a chunk before the last ones.
     running: bool,
-    /// The running count at the latest token chunk.
+    /// The highest running count so far.
     counted: u32,
+    /// A running count was lower than one before it.
+    fell: bool,
 }
 
 impl Tally {
@@ -98,6 +100,7 @@ impl Tally {
         let closing = !choices.any || (finished && !text && !self.running);
         let count = count.filter(|_| !closing);
         self.running |= count.is_some();
+        self.fell |= count.is_some_and(|count| count < self.counted);
         let risen = count.is_some_and(|count| count > self.counted);
         let token = text || risen;
         let tokens = count.filter(|_| token).map(|count| {
@@ -116,6 +119,12 @@ impl Tally {
                 reasoning.text
             },
         })
+    }
+
+    /// Are the running counts those of this reply, as far as can be told without a count
+    /// for each chunk? They only rise, and not beyond the count at the end.
+    pub(crate) fn running_fits(&self) -> bool {
+        !self.fell && self.counted <= self.completion_tokens.unwrap_or(0)
     }
 
     /// Prompt tokens that the server says it had cached. More than the prompt has is no

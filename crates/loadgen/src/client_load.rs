@@ -17,7 +17,7 @@ use std::{
 };
 
 use rustix::time::{ClockId, clock_gettime};
-use tokdyno_domain::conditions::ClientLoad;
+use tokdyno_domain::conditions::{ClientLoad, STOOD_STILL_MS};
 use tokio::task::JoinHandle;
 
 use crate::{alarm::Alarm, machine};
@@ -51,6 +51,8 @@ struct Lags {
     counts: [u32; BUCKETS],
     noted: u64,
     longest: Duration,
+    /// The sum of those of [`STOOD_STILL_MS`] or more.
+    stood_still: Duration,
 }
 
 impl Watch {
@@ -90,6 +92,7 @@ impl Watch {
             stolen,
             wake_lag_p99_ms: lags.quantile(0.99).map(ms),
             wake_lag_max_ms: (lags.noted > 0).then(|| ms(lags.longest)),
+            stood_still_ms: (lags.noted > 0).then(|| ms(lags.stood_still)),
             kernel_times: (reads > 0).then(|| (kernel_reads as f64 / reads as f64).min(1.0)),
             send_lag_p99_ms: None,
             governor: machine::governor(),
@@ -111,6 +114,7 @@ impl Lags {
             counts: [0; BUCKETS],
             noted: 0,
             longest: Duration::ZERO,
+            stood_still: Duration::ZERO,
         }
     }
 
@@ -122,6 +126,9 @@ impl Lags {
         }
         self.noted += 1;
         self.longest = self.longest.max(lag);
+        if ms(lag) >= STOOD_STILL_MS {
+            self.stood_still = self.stood_still.saturating_add(lag);
+        }
     }
 
     /// The lag that a share of the wakings did not exceed: the upper bound of its
@@ -233,6 +240,15 @@ mod tests {
         lags.note(Duration::from_secs(100_000));
         assert_eq!(lags.longest, Duration::from_secs(100_000));
         assert_eq!(lags.noted, 1002);
+    }
+
+    #[test]
+    fn long_lags_are_added_up() {
+        let mut lags = Lags::new();
+        for lag_ms in [1, 49, 50, 200] {
+            lags.note(Duration::from_millis(lag_ms));
+        }
+        assert_eq!(lags.stood_still, Duration::from_millis(250));
     }
 
     #[tokio::test]

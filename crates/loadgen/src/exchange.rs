@@ -10,8 +10,9 @@ use std::{
 
 use crate::{cancel::CancelFlag, connection::Connection, load::nanos, reply::Reply};
 
-/// How long the end of a reply's body is waited for after `[DONE]`.
-const LINGER: Duration = Duration::from_secs(2);
+/// How long the end of a reply's body is waited for after `[DONE]`. Servers send both
+/// together, so what is not there by then does not come, and the slot stands idle.
+const LINGER: Duration = Duration::from_millis(100);
 
 /// What an exchange needs beside its connection.
 pub(crate) struct Exchange<'a> {
@@ -87,7 +88,10 @@ impl Exchange<'_> {
                         }
                         on_tokens(reply.take_fresh_tokens());
                         if reply.is_done() && !was_done {
-                            alarm.as_mut().reset((at + LINGER.min(self.idle)).into());
+                            // From now: it may have been read late, and what came
+                            // behind it is still to be read.
+                            last = Instant::now();
+                            alarm.as_mut().reset((last + LINGER.min(self.idle)).into());
                         }
                     }
                     // A peer that leaves out the closing notice of TLS.

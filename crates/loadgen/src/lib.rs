@@ -15,9 +15,9 @@
 //! - *sent* is just before the first byte of a request is written on an open
 //!   connection. Connections are opened before a stage's clock starts; where one
 //!   is opened later, its time is a figure of its own.
-//! - Nothing is ever sent twice. A kept connection that the server has closed
-//!   meanwhile is noticed before it is used; if the close crosses the request,
-//!   the request counts as broken.
+//! - No request that counts is ever sent twice. A kept connection that the server
+//!   has closed meanwhile is noticed before it is used; if the close crosses the
+//!   request, the request counts as broken.
 //! - Redirects are not followed, compression is refused.
 
 mod alarm;

@@ -47,6 +47,17 @@ enum Mode {
     Other(Vec<u8>),
 }
 
+/// What is to be said of a reply that its record does not hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// It says the same over and over; none of a reply too short to tell.
+    pub(crate) looping: Option<bool>,
+    /// `[DONE]` came, and the end of the body did not.
+    pub(crate) left_open: bool,
+    /// Its running counts fell, or do not add up to the count at its end.
+    pub(crate) odd_usage: bool,
+}
+
 /// A reply in the making.
 #[derive(Debug)]
 pub(crate) struct Reply {
@@ -64,6 +75,7 @@ pub(crate) struct Reply {
     first_answer_ns: Option<u64>,
     last_token_ns: Option<u64>,
     done_ns: Option<u64>,
+    left_open: bool,
     last_byte_ns: u64,
     first_chunk_tokens: Option<u32>,
     chunks: u32,
@@ -97,6 +109,7 @@ impl Reply {
             first_answer_ns: None,
             last_token_ns: None,
             done_ns: None,
+            left_open: false,
             last_byte_ns: 0,
             first_chunk_tokens: None,
             chunks: 0,
@@ -124,9 +137,18 @@ impl Reply {
         self.text.take().unwrap_or_default()
     }
 
-    /// Does it say the same over and over? None of a reply too short to tell.
-    pub(crate) const fn is_looping(&self) -> Option<bool> {
-        self.looping.is_looping()
+    /// What its record does not hold, once it is over.
+    pub(crate) fn seen(&self) -> Seen {
+        // Where a chunk came without a count, the rest may be in it. Counts that never
+        // rose tell nothing, and nothing wrong.
+        let told: u64 = self.tokens.iter().map(|count| u64::from(*count)).sum();
+        let total = u64::from(self.tally.completion_tokens.unwrap_or(0));
+        let falls_short = self.counted && told > 0 && told < total;
+        Seen {
+            looping: self.looping.is_looping(),
+            left_open: self.left_open,
+            odd_usage: !self.tally.running_fits() || falls_short,
+        }
     }
 
     /// Takes the bytes of one read, all stamped `at_ns`.
@@ -179,6 +201,7 @@ impl Reply {
         }
         if let Some(done_ns) = self.done_ns {
             // The reply was over; only the end of its body never came.
+            self.left_open = true;
             self.succeed(done_ns);
         } else {
             let message = format!(
@@ -246,10 +269,8 @@ impl Reply {
             TokenCount::Usage => self.tally.completion_tokens,
             TokenCount::Chunks => Some(self.chunks),
         };
-        // Counts that do not fit into the total are not the counts of this reply.
-        let total = completion_tokens.unwrap_or(0);
-        let told: u64 = self.tokens.iter().map(|count| u64::from(*count)).sum();
-        let counted = self.counted && told <= u64::from(total);
+        // Counts that fall, or exceed the total, are not the counts of this reply.
+        let fits = self.tally.running_fits();
         let failure = self.failure.map(|failure| Failure {
             message: presentable(&failure.message, secret),
             ..failure
@@ -270,7 +291,7 @@ impl Reply {
             end_ns: self.end_ns.unwrap_or(self.last_byte_ns),
             prompt_tokens: self.tally.prompt_tokens,
             completion_tokens,
-            first_chunk_tokens: self.first_chunk_tokens.filter(|first| *first <= total),
+            first_chunk_tokens: self.first_chunk_tokens.filter(|_| fits),
             cached_tokens: self.tally.cached_tokens(),
             reasoning_tokens: self.tally.reasoning_tokens,
             chunks: self.chunks,
@@ -283,7 +304,11 @@ impl Reply {
         };
         let trace = (!self.gaps_us.is_empty()).then_some(ChunkTrace {
             gaps_us: self.gaps_us,
-            tokens: if counted { self.tokens } else { Vec::new() },
+            tokens: if self.counted && fits {
+                self.tokens
+            } else {
+                Vec::new()
+            },
         });
         (record, trace)
     }
@@ -508,7 +533,7 @@ fn status_message(head: &Head, said: Option<&str>, body: &[u8]) -> String {
         .retry_after
         .as_deref()
         .map_or_else(String::new, |wait| {
-            format!(" (Retry-After: {wait}; nothing is sent twice)")
+            format!(" (Retry-After: {wait}, which is not waited for)")
         });
     if said.trim().is_empty() {
         format!("The server answered {status} without a message{wait}.")
@@ -774,6 +799,56 @@ mod tests {
     }
 
     #[test]
+    fn running_counts_that_are_none_are_told_and_dropped() {
+        let seen = |running: &[Option<u32>], total: u32| {
+            let mut text = String::new();
+            for count in running {
+                let usage = count.map_or_else(
+                    || "null".to_owned(),
+                    |count| format!("{{\"completion_tokens\":{count}}}"),
+                );
+                text +=
+                    &format!("data: {{\"choices\":[{{\"text\":\"a\"}}],\"usage\":{usage}}}\n\n");
+            }
+            text += &format!(
+                "data: {{\"choices\":[],\"usage\":{{\"completion_tokens\":{total}}}}}\n\ndata: [DONE]\n\n"
+            );
+            let mut reply = Reply::new(256);
+            reply.on_bytes(HEAD.as_bytes(), 1);
+            // A chunk a read, so that n₁ is that of the first.
+            for (event, at_ns) in text.split_inclusive("\n\n").zip(2..) {
+                reply.on_bytes(event.as_bytes(), at_ns);
+            }
+            reply.on_eof(None, 99);
+            let odd = reply.seen().odd_usage;
+            let (record, trace) = reply.into_record(&SENT, None);
+            assert_eq!(record.completion_tokens, Some(total));
+            let tokens = trace.expect("a trace").tokens;
+            (odd, record.first_chunk_tokens, tokens)
+        };
+        let all = |counts: &[u32]| counts.iter().copied().map(Some).collect::<Vec<_>>();
+        assert_eq!(
+            seen(&all(&[2, 3, 5]), 5),
+            (false, Some(2), vec![2, 1, 2]),
+            "as it should be"
+        );
+        let dropped = (true, None, vec![]);
+        assert_eq!(seen(&all(&[100, 200, 300]), 3), dropped, "beyond the end");
+        assert_eq!(seen(&all(&[1, 2, 100]), 3), dropped, "in the end");
+        assert_eq!(seen(&all(&[3, 2, 1]), 3), dropped, "falling");
+        assert_eq!(seen(&all(&[2, 1, 3]), 3), dropped, "to and fro");
+        assert_eq!(seen(&all(&[1, 2, 0]), 3), dropped, "to nothing");
+        // One count tells enough where it cannot be.
+        assert_eq!(seen(&[None, Some(100), None], 3), dropped);
+        assert_eq!(seen(&[Some(2), None, Some(1)], 3), dropped);
+        // Counts that fall short are a part all the same.
+        assert_eq!(seen(&all(&[1, 2, 2]), 3), (true, Some(1), vec![1, 1, 0]));
+        assert_eq!(seen(&[Some(1), None, None], 3), (false, Some(1), vec![]));
+        assert_eq!(seen(&[None, None, None], 3), (false, None, vec![]));
+        assert_eq!(seen(&all(&[0, 0, 0]), 3), (false, None, vec![0, 0, 0]));
+    }
+
+    #[test]
     fn a_missing_done_needs_reason_and_usage() {
         let text = "data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":\"stop\"}]}\n\n";
         let usage = "data: {\"choices\":[],\"usage\":{\"completion_tokens\":1}}\n\n";
@@ -880,7 +955,9 @@ mod tests {
             5,
         );
         assert!(reply.is_done() && !reply.is_over());
+        assert!(!reply.seen().left_open);
         reply.on_idle(9.0, 2_000_000_005);
+        assert!(reply.seen().left_open && !reply.is_reusable());
         let (record, _) = reply.into_record(&SENT, None);
         assert_eq!((record.failure, record.end_ns), (None, 5));
     }

@@ -118,10 +118,16 @@ impl Connection {
         }
     }
 
-    /// Waits until the client closes. What it sends meanwhile is kept, within
-    /// limits, for the next request.
+    /// Waits until the client closes. What it sends meanwhile is kept for the next
+    /// request, as much as a request may have; the rest waits in the socket, and is
+    /// no sign that the client has gone.
     pub(crate) async fn closed(&mut self) {
-        while self.buffer.len() <= MAX_HEAD && matches!(self.fill().await, Ok(true)) {}
+        while self.buffer.len() <= MAX_HEAD + MAX_BODY {
+            if !matches!(self.fill().await, Ok(true)) {
+                return;
+            }
+        }
+        std::future::pending::<()>().await;
     }
 }
 
@@ -251,7 +257,55 @@ pub(crate) fn whole(status: u16, content_type: &str, body: &[u8], keep_alive: bo
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::{io::AsyncWriteExt, net::TcpListener, time::timeout};
+
     use super::*;
+
+    /// Both ends of a connection.
+    async fn pair() -> (TcpStream, Connection) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let client = TcpStream::connect(address).await.expect("a client");
+        let (server, _) = listener.accept().await.expect("a connection");
+        (client, Connection::new(server))
+    }
+
+    #[tokio::test]
+    async fn what_is_sent_ahead_is_no_hanging_up() {
+        let (mut client, mut connection) = pair().await;
+        let head = format!(
+            "POST / HTTP/1.1\r\nContent-Length: {}\r\n\r\n",
+            2 * MAX_HEAD
+        );
+        let sending = tokio::spawn(async move {
+            client.write_all(head.as_bytes()).await.expect("a head");
+            let body = vec![b'x'; 2 * MAX_HEAD];
+            client.write_all(&body).await.expect("a body");
+            client
+        });
+        let client = tokio::select! {
+            client = sending => client.expect("no panic"),
+            () = connection.closed() => panic!("taken for an end"),
+        };
+        let early = timeout(Duration::from_millis(50), connection.closed()).await;
+        assert!(early.is_err(), "taken for an end");
+        drop(client);
+        connection.closed().await;
+        let request = connection.request().await.expect("readable");
+        assert_eq!(request.expect("a request").body.len(), 2 * MAX_HEAD);
+    }
+
+    #[tokio::test]
+    async fn reading_ahead_is_bounded() {
+        let (mut client, mut connection) = pair().await;
+        connection.buffer = vec![b'x'; MAX_HEAD + MAX_BODY + 1];
+        client.write_all(b"more").await.expect("written");
+        let early = timeout(Duration::from_millis(50), connection.closed()).await;
+        assert!(early.is_err(), "taken for an end");
+        assert_eq!(connection.buffer.len(), MAX_HEAD + MAX_BODY + 1);
+    }
 
     #[test]
     fn a_head_is_read_once_it_is_whole() {

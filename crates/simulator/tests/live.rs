@@ -6,6 +6,10 @@ use reqwest::{Client, Response, StatusCode};
 use serde_json::{Value, json};
 use tokdyno_domain::engine::SIMULATED_MARKER;
 use tokdyno_simulator::{Engine, SimConfig, Simulator};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 const FAST: [&str; 6] = ["--port", "0", "--sim-ttft-ms", "2", "--sim-step-ms", "1"];
 
@@ -815,6 +819,39 @@ async fn a_client_that_leaves_frees_its_place() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(running, 0);
+}
+
+/// A client may send its next request while it still reads, or before the stand-in
+/// has noticed that its last token is out.
+#[tokio::test]
+async fn a_long_request_that_comes_early_is_answered() {
+    let simulator = fast(Engine::Vllm, &["--max-model-len", "200000"]).await;
+    let request = |words: usize| {
+        let mut body = completion(16, &both());
+        body["prompt"] = json!("word ".repeat(words));
+        let body = body.to_string();
+        format!(
+            "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    let address = simulator.url().trim_start_matches("http://").to_owned();
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    let both_at_once = request(3) + &request(30_000);
+    let exchange = async {
+        stream.write_all(both_at_once.as_bytes()).await?;
+        let (mut bytes, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
+        let done = |bytes: &[u8]| String::from_utf8_lossy(bytes).matches("[DONE]").count();
+        while done(&bytes) < 2 {
+            match stream.read(&mut buffer).await? {
+                0 => break,
+                read => bytes.extend_from_slice(&buffer[..read]),
+            }
+        }
+        Ok::<_, std::io::Error>(done(&bytes))
+    };
+    let answered = tokio::time::timeout(Duration::from_secs(60), exchange).await;
+    assert_eq!(answered.expect("in time").expect("no break"), 2);
 }
 
 #[tokio::test]

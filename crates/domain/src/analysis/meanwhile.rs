@@ -88,6 +88,7 @@ pub(super) fn client(stages: &[&StageView]) -> Option<ClientLoad> {
         stolen: most(|load| load.stolen),
         wake_lag_p99_ms: most(|load| load.wake_lag_p99_ms),
         wake_lag_max_ms: most(|load| load.wake_lag_max_ms),
+        stood_still_ms: most(|load| load.stood_still_ms),
         kernel_times: loads
             .iter()
             .filter_map(|load| load.kernel_times)

@@ -66,7 +66,7 @@ pub enum StageFlag {
         /// How many requests.
         requests: u64,
     },
-    /// The tokens of the chunks do not add up to the server's usage.
+    /// Running counts fell, or do not add up to the server's count at the end.
     UsageInconsistent {
         /// How many requests.
         requests: u64,
@@ -116,6 +116,20 @@ pub enum StageFlag {
     ClientLag {
         /// 99th percentile, in ms.
         p99_ms: f64,
+    },
+    /// The measuring thread stood still: nothing was read and nothing sent.
+    ClientStopped {
+        /// For how long in all, in ms.
+        stood_ms: f64,
+        /// Share of the stage, 0 to 1.
+        share: f64,
+    },
+    /// Replies that said `[DONE]` and whose body did not end.
+    BodiesLeftOpen {
+        /// How many.
+        requests: u64,
+        /// Of how many that succeeded.
+        of: u64,
     },
     /// A counter of the engine fell during the stage.
     EngineCountersFell,
@@ -240,10 +254,21 @@ pub enum StageFlag {
     },
 }
 
+/// Share of a stage for which the measuring thread may stand still before no verdict
+/// rests on it.
+const STOPPED_SHARE: f64 = 0.05;
+
+/// And how long, in ms: short stages lose this share to a busy scheduler, which strikes
+/// all repeats alike and stands in their spread.
+const STOPPED_MS: f64 = 500.0;
+
 impl StageFlag {
     /// Does this forbid comparing the stage with others?
     #[must_use]
     pub const fn forbids_verdict(&self) -> bool {
+        if let Self::ClientStopped { stood_ms, share } = self {
+            return *share > STOPPED_SHARE && *stood_ms >= STOPPED_MS;
+        }
         matches!(
             self,
             Self::Failures { .. }
@@ -255,6 +280,7 @@ impl StageFlag {
                 | Self::TimesNotMonotonic { .. }
                 | Self::Unsent { .. }
                 | Self::BeyondCertificate { .. }
+                | Self::BodiesLeftOpen { .. }
                 | Self::ForeignRequests { .. }
                 | Self::LoopingReplies {
                     speculative: true,

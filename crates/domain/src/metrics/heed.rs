@@ -1,7 +1,9 @@
 //! What went on around a stage, held against its figures.
 
 use super::{StageAsked, StageFigures, StageFlag};
-use crate::conditions::{CacheReset, ClientLoad, EngineReport, StageConditions};
+use crate::conditions::{
+    CacheReset, ClientLoad, EngineReport, RepliesSeen, STOOD_STILL_MS, StageConditions,
+};
 
 /// Latest that requests of an open loop may leave, 99th percentile, in ms: as much
 /// as a quick first token takes, so that waiting here would be taken for the
@@ -19,6 +21,13 @@ const STOLEN: f64 = 0.01;
 /// Latest that the measuring thread may be woken, 99th percentile, in ms: a good
 /// part of the time a token takes on a fast server.
 const WAKE_LAG_MS: f64 = 5.0;
+
+/// Share of the stage for which the measuring thread may stand still: a closed loop
+/// loses as much of its throughput.
+const STOOD_SHARE: f64 = 0.02;
+
+/// Share of the replies that may leave their body open: as many as may fail.
+const LEFT_OPEN_SHARE: f64 = 0.01;
 
 impl StageFigures {
     /// Appends the flags that follow from what went on around the stage. A flag
@@ -43,6 +52,9 @@ impl StageFigures {
         if let Some(client) = &conditions.client {
             self.heed_client(client);
         }
+        if let Some(replies) = &conditions.replies {
+            self.heed_replies(replies);
+        }
         if let Some(engine) = &conditions.engine {
             self.heed_engine(asked, engine);
         }
@@ -66,6 +78,37 @@ impl StageFigures {
         }
         if let Some(p99_ms) = above(client.wake_lag_p99_ms, WAKE_LAG_MS) {
             self.flag(StageFlag::ClientLag { p99_ms });
+        }
+        // Where the sum is not told, the longest lag is the least that it can be.
+        let stood_ms = client.stood_still_ms.or(client.wake_lag_max_ms);
+        if let (Some(stood_ms), Some(duration_s)) = (stood_ms, self.duration_s)
+            && stood_ms >= STOOD_STILL_MS
+            && stood_ms > STOOD_SHARE * duration_s * 1000.0
+        {
+            self.flag(StageFlag::ClientStopped {
+                stood_ms,
+                // A stage ends with its last token, its watch with its last reply.
+                share: (stood_ms / (duration_s * 1000.0)).min(1.0),
+            });
+        }
+    }
+
+    fn heed_replies(&mut self, replies: &RepliesSeen) {
+        if replies.left_open as f64 > LEFT_OPEN_SHARE * self.completed as f64 {
+            self.flag(StageFlag::BodiesLeftOpen {
+                requests: replies.left_open,
+                of: self.completed,
+            });
+            // Whose remedy, more requests, would change nothing.
+            self.flags
+                .retain(|flag| !matches!(flag, StageFlag::LowConcurrency { .. }));
+        }
+        if replies.odd_usage > 0 {
+            // The requests show a part of them at most: counts that cannot be used are
+            // not kept.
+            self.flag(StageFlag::UsageInconsistent {
+                requests: replies.odd_usage,
+            });
         }
     }
 
@@ -98,156 +141,4 @@ impl StageFigures {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{super::testing::asked, *};
-    use crate::{
-        conditions::Certificate,
-        timestamp::Timestamp,
-        workload::{Arrivals, StageKind, Thousandths},
-    };
-
-    const CLOSED: StageKind = StageKind::ClosedLoop { concurrency: 8 };
-
-    fn heeded(kind: StageKind, conditions: &StageConditions) -> Vec<StageFlag> {
-        let mut figures = StageFigures {
-            requests: 32,
-            completed: 30,
-            failed: 1,
-            cancelled: 1,
-            duration_s: Some(2.0),
-            chunks: 2000,
-            peak_in_flight: Some(20),
-            ..StageFigures::default()
-        };
-        figures.heed(&asked(kind), conditions);
-        let once = figures.flags.clone();
-        figures.heed(&asked(kind), conditions);
-        assert_eq!(figures.flags, once, "twice is as good as once");
-        once
-    }
-
-    #[test]
-    fn nothing_known_is_nothing_to_heed() {
-        assert_eq!(heeded(CLOSED, &StageConditions::default()), []);
-    }
-
-    #[test]
-    fn a_rate_beyond_the_certificate_is_flagged_limit_or_not() {
-        let conditions = |chunks_per_s: f64, is_limit: bool| StageConditions {
-            certificate: Some(Certificate {
-                at: Timestamp(0),
-                concurrency: 8,
-                chunks_per_s,
-                is_limit,
-                ttft_error_p50_ms: 0.0,
-                ttft_error_p99_ms: 0.0,
-                tpot_error: 0.0,
-                remembered: false,
-            }),
-            ..StageConditions::default()
-        };
-        for is_limit in [false, true] {
-            assert_eq!(heeded(CLOSED, &conditions(1000.0, is_limit)), []);
-            assert_eq!(
-                heeded(CLOSED, &conditions(999.0, is_limit)),
-                [StageFlag::BeyondCertificate {
-                    needed: 1000.0,
-                    certified: 999.0
-                }]
-            );
-        }
-    }
-
-    #[test]
-    fn a_measuring_machine_in_trouble_is_flagged() {
-        let client = |client: ClientLoad| StageConditions {
-            client: Some(client),
-            ..StageConditions::default()
-        };
-        let at_the_bounds = ClientLoad {
-            thread_busy: Some(THREAD_BUSY),
-            stolen: Some(STOLEN),
-            wake_lag_p99_ms: Some(WAKE_LAG_MS),
-            send_lag_p99_ms: Some(SEND_LAG_MS),
-            ..ClientLoad::default()
-        };
-        assert_eq!(heeded(CLOSED, &client(at_the_bounds)), []);
-        let beyond = ClientLoad {
-            thread_busy: Some(0.95),
-            stolen: Some(0.02),
-            wake_lag_p99_ms: Some(6.0),
-            send_lag_p99_ms: Some(11.0),
-            ..ClientLoad::default()
-        };
-        assert_eq!(
-            heeded(CLOSED, &client(beyond)),
-            [
-                StageFlag::ScheduleLag { p99_ms: 11.0 },
-                StageFlag::ClientBusy { share: 0.95 },
-                StageFlag::ClientStolen { share: 0.02 },
-                StageFlag::ClientLag { p99_ms: 6.0 },
-            ]
-        );
-    }
-
-    #[test]
-    fn what_the_engine_says_is_held_against_the_stage() {
-        let engine = |cap, finished, counters_fell| StageConditions {
-            engine: Some(EngineReport {
-                max_running: cap,
-                finished,
-                counters_fell,
-                ..EngineReport::default()
-            }),
-            ..StageConditions::default()
-        };
-        assert_eq!(heeded(CLOSED, &engine(Some(8), Some(32), false)), []);
-        assert_eq!(
-            heeded(CLOSED, &engine(Some(7), Some(35), true)),
-            [
-                StageFlag::EngineCountersFell,
-                StageFlag::EngineCap {
-                    cap: 7,
-                    in_flight: 8
-                },
-                StageFlag::ForeignRequests { requests: 3 },
-            ]
-        );
-        let open = StageKind::OpenLoop {
-            rate: Thousandths::ONE,
-            arrivals: Arrivals::Constant,
-        };
-        assert_eq!(
-            heeded(open, &engine(Some(16), None, false)),
-            [StageFlag::EngineCap {
-                cap: 16,
-                in_flight: 20
-            }]
-        );
-    }
-
-    #[test]
-    fn a_stage_that_was_not_as_planned_says_so() {
-        let conditions = StageConditions {
-            unsent: 4,
-            cache_reset: Some(CacheReset::Refused {
-                reason: "No.".to_owned(),
-            }),
-            ..StageConditions::default()
-        };
-        assert_eq!(
-            heeded(CLOSED, &conditions),
-            [
-                StageFlag::Unsent { requests: 4 },
-                StageFlag::CacheNotCleared {
-                    reason: "No.".to_owned()
-                },
-            ]
-        );
-        let cleared = StageConditions {
-            cache_reset: Some(CacheReset::Cleared),
-            ..StageConditions::default()
-        };
-        assert_eq!(heeded(CLOSED, &cleared), []);
-    }
-}
+mod tests;

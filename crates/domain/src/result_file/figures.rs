@@ -73,6 +73,8 @@ pub(super) fn impossible_condition(conditions: &StageConditions) -> Option<Named
             let counts = [
                 ("unsent", Some(conditions.unsent as f64)),
                 ("judged", Some(replies.judged as f64)),
+                ("left_open", Some(replies.left_open as f64)),
+                ("odd_usage", Some(replies.odd_usage as f64)),
             ];
             first(&counts, LARGEST).or_else(|| {
                 first(
@@ -123,6 +125,7 @@ fn impossible_load(client: &ClientLoad) -> Option<Named> {
         &[
             ("wake_lag_p99_ms", client.wake_lag_p99_ms),
             ("wake_lag_max_ms", client.wake_lag_max_ms),
+            ("stood_still_ms", client.stood_still_ms),
             ("send_lag_p99_ms", client.send_lag_p99_ms),
         ],
         LARGEST,

@@ -38,7 +38,11 @@ mod tests {
                 }),
                 ..EngineReport::default()
             }),
-            replies: Some(RepliesSeen { judged, looping }),
+            replies: Some(RepliesSeen {
+                judged,
+                looping,
+                ..RepliesSeen::default()
+            }),
             ..StageConditions::default()
         };
         check(&part(0, CLOSED, &conditions))

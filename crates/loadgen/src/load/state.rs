@@ -19,7 +19,7 @@ use super::{LoadPlan, Loaded, Shape, Shared, Until, connect::Opened, job::Job, n
 use crate::{
     connection::Connection,
     progress::{Speed, Standing},
-    reply::{Reply, Sent},
+    reply::{Reply, Seen, Sent},
 };
 
 /// Failed connections in a row after which going on is pointless.
@@ -186,21 +186,23 @@ impl Load {
             asked_tokens: job.asked_tokens,
             connect_ns: opened.connect_ns,
         };
-        let looping = reply.is_looping();
+        let seen = reply.seen();
         let (record, trace) = reply.into_record(&sent, self.shared.secret());
         let succeeded = record.is_success();
-        if let (true, Some(looping)) = (succeeded, looping) {
-            self.note_reply(looping);
+        if succeeded {
+            self.note_reply(seen);
         }
         self.keep(record, trace);
         succeeded
     }
 
-    fn note_reply(&self, looping: bool) {
-        let seen = self.replies.get();
+    fn note_reply(&self, seen: Seen) {
+        let before = self.replies.get();
         self.replies.set(RepliesSeen {
-            judged: seen.judged + 1,
-            looping: seen.looping + u64::from(looping),
+            judged: before.judged + u64::from(seen.looping.is_some()),
+            looping: before.looping + u64::from(seen.looping == Some(true)),
+            left_open: before.left_open + u64::from(seen.left_open),
+            odd_usage: before.odd_usage + u64::from(seen.odd_usage),
         });
     }
 

@@ -1,11 +1,12 @@
 //! The stages of a run, one after another.
 
-use std::rc::Rc;
+use std::{rc::Rc, time::Duration};
 
 use tokdyno_domain::{
-    conditions::{ClientLoad, StageConditions},
+    conditions::{ClientLoad, RepliesSeen, StageConditions},
     meter::{MeterEventKind, MeterOutcome, MeterSpec},
     metrics::{StageFigures, StageFlag, Traced, percentile, whole_stage},
+    record::Failure,
     workload::{CachePolicy, StagePlan, StageSize},
 };
 
@@ -19,6 +20,10 @@ use crate::{
     schedule::schedule,
     scrape::{Scraper, reset_cache},
 };
+
+/// Pause before warm-up requests that all failed are sent once more: an engine that was
+/// overloaded for a moment, or a proxy that lost its connection, has recovered by then.
+const WARM_UP_PAUSE: Duration = Duration::from_secs(1);
 
 /// What goes from one stage to the next.
 pub(super) struct Stages<'a> {
@@ -106,8 +111,9 @@ impl<'a> Stages<'a> {
         failure
     }
 
-    /// Sends the warm-up requests, in a closed loop whatever follows. Gives a
-    /// sentence if all of them failed.
+    /// Sends the warm-up requests, in a closed loop whatever follows; once more where
+    /// all of them failed, since a few requests, or one, may meet a passing fault.
+    /// Gives a sentence if all of these failed as well.
     async fn warm_up(&mut self, stage: &StagePlan) -> Option<String> {
         if stage.warmup_requests == 0 {
             return None;
@@ -121,8 +127,23 @@ impl<'a> Stages<'a> {
             first_prompt: stage.first_warmup_prompt,
             max_tokens: self.spec.workload.warmup_output_tokens,
         };
+        let warmed = load::run(&self.shared, plan.clone(), &mut self.slots).await;
+        all_failed(&warmed.requests)?;
+        tokio::select! {
+            biased;
+            () = self.shared.stop.cancelled() => return None,
+            () = tokio::time::sleep(WARM_UP_PAUSE) => {}
+        }
         let warmed = load::run(&self.shared, plan, &mut self.slots).await;
-        all_failed(&warmed.requests, self.spec)
+        let failure = all_failed(&warmed.requests)?;
+        let failed = match warmed.requests.len() {
+            1 => "The warm-up request failed, and so did".to_owned(),
+            several => format!("All {several} warm-up requests failed, and so did"),
+        };
+        Some(format!(
+            "{failed} the same a second later. {}",
+            preflight::explain(failure, self.spec)
+        ))
     }
 
     /// The part of a stage that counts, and what goes on around it.
@@ -154,7 +175,7 @@ impl<'a> Stages<'a> {
             send_lag_p99_ms: p99(&loaded.lags_ms),
             ..watch.finish(reads.by_kernel, reads.all)
         });
-        conditions.replies = Some(loaded.replies).filter(|replies| replies.judged > 0);
+        conditions.replies = Some(loaded.replies).filter(|seen| *seen != RepliesSeen::default());
         // Whoever stops a run is not kept waiting for the engine's last word.
         if !self.shared.stop.is_cancelled() {
             conditions.engine = scraper.finish().await;
@@ -261,8 +282,8 @@ fn is_complete(planned: Option<u64>, requests: &[Traced], stopped: bool) -> bool
     }
 }
 
-/// The first failure's sentence, if no warm-up request succeeded.
-fn all_failed(warmed: &[Traced], spec: &MeterSpec) -> Option<String> {
+/// The first failure, if no warm-up request succeeded and none was stopped.
+fn all_failed(warmed: &[Traced]) -> Option<&Failure> {
     if warmed
         .iter()
         .any(|(record, _)| record.is_success() || record.is_cancelled())
@@ -270,17 +291,12 @@ fn all_failed(warmed: &[Traced], spec: &MeterSpec) -> Option<String> {
         return None;
     }
     let (first, _) = warmed.iter().min_by_key(|(record, _)| record.seq)?;
-    let failure = first.failure.as_ref()?;
-    Some(format!(
-        "All {} warm-up requests failed. {}",
-        warmed.len(),
-        preflight::explain(failure, spec)
-    ))
+    first.failure.as_ref()
 }
 
 #[cfg(test)]
 mod tests {
-    use tokdyno_domain::record::{Failure, FailureKind};
+    use tokdyno_domain::record::FailureKind;
 
     use super::*;
 

@@ -1,6 +1,10 @@
 //! Each kind of failure, kept apart, against a server that misbehaves.
 
-use std::{io::Write, net::TcpListener, time::Duration};
+use std::{
+    io::Write,
+    net::TcpListener,
+    time::{Duration, Instant},
+};
 
 use crate::support::{
     Asked, Server, Then, Told, done, event, json, level, proper, run, spec, stream_head, text,
@@ -246,6 +250,65 @@ fn a_missing_done_is_flagged() {
 }
 
 #[test]
+fn bodies_that_do_not_end_hold_up_little_and_are_flagged() {
+    let server = Server::start(|asked, stream| {
+        let count = u32::try_from(asked.body["max_tokens"].as_u64().expect("max_tokens"));
+        stream_head(stream);
+        for token in 1..=count.expect("few") {
+            event(stream, &text(Some(token)));
+        }
+        event(stream, "[DONE]");
+        // Longer than anybody wants to wait.
+        std::thread::sleep(Duration::from_secs(20));
+        Then::Close
+    });
+    let began = Instant::now();
+    let told = run(server.spec(vec![level(2, 12)]));
+    assert!(began.elapsed() < Duration::from_secs(15), "{began:?}");
+    assert_eq!(told.outcome, MeterOutcome::Complete);
+    let records = told.records();
+    assert_eq!(records.len(), 12);
+    assert!(records.iter().all(|record| record.is_success()));
+    let reconnected = records.iter().filter(|record| record.connect_ns.is_some());
+    assert_eq!(reconnected.count(), 10, "no such connection is used again");
+    let replies = told.conditions()[0].replies.expect("seen");
+    assert_eq!(replies.left_open, 12);
+    let figures = told.figures()[0];
+    assert!(figures.flags.contains(&StageFlag::BodiesLeftOpen {
+        requests: 12,
+        of: 12
+    }));
+    let asks_for_more = |flag: &StageFlag| matches!(flag, StageFlag::LowConcurrency { .. });
+    assert!(!figures.flags.iter().any(asks_for_more), "no remedy");
+}
+
+#[test]
+fn running_usage_that_cannot_be_is_flagged() {
+    type Running = fn(u32, u32) -> u32;
+    let measured = |running: Running| {
+        let server = Server::start(move |asked, stream| {
+            let count = u32::try_from(asked.body["max_tokens"].as_u64().expect("max_tokens"));
+            let count = count.expect("few");
+            stream_head(stream);
+            for token in 1..=count {
+                event(stream, &text(Some(running(token, count))));
+            }
+            event(stream, &total(count));
+            done(stream)
+        });
+        let told = run(server.spec(vec![level(1, 3)]));
+        assert_eq!(told.outcome, MeterOutcome::Complete);
+        assert!(told.records().iter().all(|record| record.is_success()));
+        let odd = StageFlag::UsageInconsistent { requests: 3 };
+        told.figures()[0].flags.contains(&odd)
+    };
+    assert!(!measured(|token, _| token));
+    assert!(measured(|token, _| 100 * token), "beyond the end");
+    assert!(measured(|token, count| count + 1 - token), "falling");
+    assert!(measured(|token, _| token / 2), "short of the end");
+}
+
+#[test]
 fn a_server_that_goes_away_ends_the_run() {
     // Every connection is closed at once, and after the trial and the warm-up
     // nobody listens any more.
@@ -335,6 +398,39 @@ fn every_warm_up_failing_ends_the_run() {
     assert!(told.reason().contains("no memory"));
     assert_eq!(told.records().len(), 0);
     assert!(told.figures()[0].flags.contains(&StageFlag::Partial));
+}
+
+#[test]
+fn a_warm_up_that_fails_is_tried_once_more() {
+    // A trial; in each repeat one warm-up and two that count: 4 is the second warm-up.
+    let server = Server::start(|asked, stream| match asked.number {
+        4 => json(stream, 503, r#"{"detail":"overloaded"}"#),
+        _ => proper(asked, stream),
+    });
+    let mut spec = server.spec(vec![level(1, 2)]);
+    spec.workload.repeats = 3;
+    let told = run(spec);
+    assert_eq!(told.outcome, MeterOutcome::Complete);
+    assert_eq!(told.records().len(), 6);
+    assert_eq!(server.bodies().len(), 1 + 3 * 3 + 1);
+    for (figures, conditions) in told.figures().into_iter().zip(told.conditions()) {
+        assert_eq!((figures.completed, figures.failed), (2, 0));
+        assert_eq!(conditions.ended_early, None);
+    }
+}
+
+#[test]
+fn a_server_that_fails_every_warm_up_of_a_later_stage_ends_the_run() {
+    let server = Server::start(|asked, stream| match asked.number {
+        0..4 => proper(asked, stream),
+        _ => json(stream, 503, r#"{"detail":"overloaded"}"#),
+    });
+    let mut spec = server.spec(vec![level(1, 2)]);
+    spec.workload.repeats = 3;
+    let told = run(spec);
+    assert!(told.reason().contains("overloaded"), "{}", told.reason());
+    assert_eq!(told.records().len(), 2);
+    assert_eq!(server.bodies().len(), 6, "two rounds, and nothing more");
 }
 
 #[test]

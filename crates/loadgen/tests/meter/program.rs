@@ -6,8 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::support::{Server, Then, event, level, proper, stream_head, text};
-use tokdyno_domain::meter::{MeterEvent, MeterEventKind, MeterOutcome, MeterSpec};
+use crate::support::{Server, Then, event, level, paced, proper, stream_head, text};
+use rustix::process::{Pid, Signal, kill_process};
+use tokdyno_domain::{
+    meter::{MeterEvent, MeterEventKind, MeterOutcome, MeterSpec},
+    metrics::StageFlag,
+};
 
 fn start() -> Child {
     Command::new(env!("CARGO_BIN_EXE_tokdyno-meter"))
@@ -142,6 +146,32 @@ fn the_word_cancels() {
 }
 
 #[test]
+fn a_meter_that_is_stopped_for_a_while_says_so() {
+    let server = Server::start(|asked, stream| paced(asked, stream, Duration::from_millis(5)));
+    let mut child = start_with(&server.spec(vec![level(1, 30)]));
+    let (mut lines, mut reader) = until_two_are_over(&mut child);
+    let pid = Pid::from_child(&child);
+    kill_process(pid, Signal::STOP).expect("stopped");
+    std::thread::sleep(Duration::from_millis(700));
+    kill_process(pid, Signal::CONT).expect("woken");
+    reader.read_to_string(&mut lines).expect("text");
+    assert_eq!(code(&mut child), 0);
+    let flag = events(&lines)
+        .into_iter()
+        .find_map(|event| match event.kind {
+            MeterEventKind::StageFinished { figures, .. } => {
+                let stopped = |flag: &StageFlag| matches!(flag, StageFlag::ClientStopped { .. });
+                figures.flags.into_iter().find(stopped)
+            }
+            _ => None,
+        })
+        .expect("a flag");
+    assert!(flag.forbids_verdict(), "{flag:?}");
+    let said = flag.sentence();
+    assert!(said.contains("stood still for"), "{said}");
+}
+
+#[test]
 fn a_parent_that_is_gone_cancels() {
     let server = endless();
     let folder = tempfile::tempdir().expect("a folder");
@@ -177,9 +207,7 @@ fn a_parent_that_is_gone_cancels() {
 
 #[test]
 fn a_closed_output_loses_nothing_of_the_spool() {
-    let server = Server::start(|asked, stream| {
-        crate::support::paced(asked, stream, Duration::from_millis(5))
-    });
+    let server = Server::start(|asked, stream| paced(asked, stream, Duration::from_millis(5)));
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("spool");
     let mut spec = server.spec(vec![level(2, 20)]);

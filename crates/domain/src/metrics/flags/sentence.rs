@@ -46,7 +46,7 @@ impl StageFlag {
                 "{requests} requests have times that run backwards. Do not use this stage, and report it."
             ),
             Self::UsageInconsistent { requests } => format!(
-                "The running usage of {requests} requests does not add up to the usage at their end: times per token are approximate. Look whether a proxy changes the stream."
+                "The running usage of {requests} requests fell, or does not add up to the usage at their end: times per token are approximate. Look whether a proxy changes the stream."
             ),
             Self::PeakBelowMean { peak, mean } => format!(
                 "The busiest second delivered {peak:.1} tok/s, less than the average of {mean:.1}: tokens were not counted where they came. The peak is not to be used."
@@ -76,6 +76,14 @@ impl StageFlag {
             ),
             Self::ClientLag { p99_ms } => format!(
                 "The measuring thread was woken late, one time in a hundred by {p99_ms:.1} ms or more: requests may have been sent late. Stop what else runs on this machine."
+            ),
+            Self::ClientStopped { stood_ms, share } => format!(
+                "The measuring thread stood still for {} ms in all, {} of the stage: meanwhile no reply was read and no request sent, so throughput is too low by up to that share. Let nothing stop the measuring process or take its processor, and measure again.",
+                text::count(stood_ms.round() as u64),
+                text::share(*share)
+            ),
+            Self::BodiesLeftOpen { requests, of } => format!(
+                "{requests} of {of} replies said [DONE] and did not end: each kept its place for a tenth of a second more and cost its connection, so the throughput of a closed loop is too low. Let the server, or the proxy before it, end the body of a reply after [DONE]."
             ),
             Self::EngineCountersFell => {
                 "A counter of the engine fell during the stage: it was restarted or its counts were cleared. Acceptance and cache figures are left out.".to_owned()
@@ -196,6 +204,17 @@ fn gpu_names(gpus: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn how_long_the_client_stood_still_is_told() {
+        let said = StageFlag::ClientStopped {
+            stood_ms: 1885.2,
+            share: 0.089,
+        }
+        .sentence();
+        let begins = "The measuring thread stood still for 1,885 ms in all, 8.9 % of the stage";
+        assert!(said.starts_with(begins), "{said}");
+    }
 
     #[test]
     fn the_remedy_for_cache_hits_fits_all_prompts() {

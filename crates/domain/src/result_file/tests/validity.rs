@@ -116,6 +116,11 @@ fn the_schema_names_the_flags_of_a_whole_run() {
             speculative: true,
         },
         StageFlag::BundledTokens { per_chunk: 9.0 },
+        StageFlag::ClientStopped {
+            stood_ms: 900.0,
+            share: 0.09,
+        },
+        StageFlag::BodiesLeftOpen { requests: 1, of: 2 },
         StageFlag::EngineQueue {
             running: 1,
             waiting: 1,

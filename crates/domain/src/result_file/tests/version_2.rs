@@ -332,8 +332,10 @@ fn the_schema_names_every_field() {
             "samples": 1, "generated_before": 0, "generated_after": 256,
             "process_started_s": 1_795_960_000.5,
         });
-        stage["conditions"]["replies"] = serde_json::json!({"judged": 1, "looping": 0});
-        stage["conditions"]["client"] = serde_json::json!({});
+        stage["conditions"]["replies"] = serde_json::json!({
+            "judged": 1, "looping": 0, "left_open": 1, "odd_usage": 1,
+        });
+        stage["conditions"]["client"] = serde_json::json!({"stood_still_ms": 60.0});
         value["workload"]["goodput"] = serde_json::json!({"ttft_ms": 5.0});
     });
     let value = serde_json::to_value(file.expect("a file")).expect("serialises");
