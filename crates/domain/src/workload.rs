@@ -483,6 +483,24 @@ mod tests {
     }
 
     #[test]
+    fn a_replay_claims_no_length_of_its_own() {
+        let level = LoadLevel {
+            kind: StageKind::Replay {
+                speed: Thousandths::ONE,
+            },
+            size: StageSize::Requests { requests: 1 },
+        };
+        let mut workload = Workload::with_levels("w", vec![level]);
+        workload.prompts = PromptSet::trace_from_file(
+            "t",
+            r#"{"timestamp": 0, "input_length": 1, "output_length": 2}"#,
+        )
+        .expect("a trace");
+        let said = workload.describe();
+        assert!(said.starts_with("as many tokens as recorded, "), "{said}");
+    }
+
+    #[test]
     fn no_prompt_stands_in_two_stages() {
         let mut workload = Preset::Standard.workload();
         workload.levels.push(LoadLevel {
