@@ -4,6 +4,7 @@
 mod arguments;
 mod collect;
 mod compare;
+mod input;
 mod measure;
 mod output;
 mod progress;
@@ -22,8 +23,8 @@ pub(crate) use output::{Destination, OutputError};
 pub(crate) use progress::Display;
 pub(crate) use rules::{FailIf, judge};
 pub(crate) use seed::{SeedError, fresh_seed};
-pub(crate) use spool::{Spool, SpoolError, recover, same_file};
+pub(crate) use spool::{Kept, Spool, SpoolError, recover, same_file};
 pub(crate) use subject::{Subject, SubjectError, ask};
-pub(crate) use table::report;
+pub(crate) use table::{nothing_succeeded, report};
 pub(crate) use terminal::{put, tell, width};
 pub(crate) use tokdyno_loadgen::SpecError;

@@ -20,6 +20,8 @@ use crate::{
     workload::{StageKind, Workload},
 };
 
+pub use self::check::{MAX_ADDRESS, MAX_MODEL};
+
 /// Version of the file's form.
 ///
 /// 2: load shapes without a fixed concurrency, `conditions`, `histograms` and

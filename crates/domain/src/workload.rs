@@ -4,6 +4,7 @@
 //! "the same workload" is a fact and not an opinion.
 
 mod error;
+mod extra;
 mod level;
 pub mod limits;
 mod preset;
@@ -264,6 +265,9 @@ impl Workload {
         }) {
             return Err(WorkloadError::ExtraField(field.clone()));
         }
+        for (field, value) in &self.extra_body {
+            extra::check(field, value)?;
+        }
         if self.thinking.is_some() && self.api != Api::Chat {
             return Err(WorkloadError::ThinkingWithoutChat);
         }
@@ -374,7 +378,11 @@ impl Workload {
             1 => "1 repeat".to_owned(),
             n => format!("{n} repeats"),
         };
-        format!("{} tokens, {api}, {load}; {repeats}", self.output_tokens)
+        let lengths = match self.prompts {
+            PromptSet::Trace { .. } => "as many tokens as recorded".to_owned(),
+            _ => format!("{} tokens", self.output_tokens),
+        };
+        format!("{lengths}, {api}, {load}; {repeats}")
     }
 }
 
@@ -472,6 +480,24 @@ mod tests {
             assert_eq!(workload.validate(), Ok(()), "{preset:?}");
             assert_eq!(workload.name, preset.word());
         }
+    }
+
+    #[test]
+    fn a_replay_claims_no_length_of_its_own() {
+        let level = LoadLevel {
+            kind: StageKind::Replay {
+                speed: Thousandths::ONE,
+            },
+            size: StageSize::Requests { requests: 1 },
+        };
+        let mut workload = Workload::with_levels("w", vec![level]);
+        workload.prompts = PromptSet::trace_from_file(
+            "t",
+            r#"{"timestamp": 0, "input_length": 1, "output_length": 2}"#,
+        )
+        .expect("a trace");
+        let said = workload.describe();
+        assert!(said.starts_with("as many tokens as recorded, "), "{said}");
     }
 
     #[test]

@@ -171,7 +171,7 @@ impl Target {
             }
             Some(Errno::MFILE | Errno::NFILE) => {
                 return format!(
-                    "No connection to {at}: no more files can be opened here. Raise the limit (ulimit -n) or lower the concurrency."
+                    "No connection to {at}: no more files can be opened here. Raise the limit (ulimit -n), or send fewer requests at once."
                 );
             }
             _ => {}

@@ -3,7 +3,7 @@
 use std::fs;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokdyno_domain::meter::ClientInfo;
+use tokdyno_domain::{meter::ClientInfo, workload::StageKind};
 
 /// Files the process needs beside one per connection.
 const SPARE_FILES: u64 = 64;
@@ -32,11 +32,39 @@ pub(crate) fn read(path: &str) -> Option<String> {
         .filter(|text| !text.is_empty())
 }
 
+/// Fewer files may be opened than connections are needed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct FewFiles {
+    connections: u32,
+    needed: u64,
+    limit: u64,
+}
+
+impl FewFiles {
+    /// A sentence on a stage of this kind, which needs them.
+    pub(crate) fn sentence(&self, kind: StageKind) -> String {
+        let Self {
+            connections,
+            needed,
+            limit,
+        } = self;
+        let or = match kind {
+            StageKind::ClosedLoop { .. } => " or lower the concurrency",
+            StageKind::OpenLoop { .. } | StageKind::Ramp { .. } => " or lower the rate",
+            // Their connections are as many for every load.
+            StageKind::SingleStream | StageKind::Replay { .. } => "",
+        };
+        format!(
+            "{connections} connections at once need {needed} open files, but this process may open {limit}. Raise the limit (ulimit -n {needed}){or}."
+        )
+    }
+}
+
 /// Raises the limit of open files as far as it goes.
 ///
 /// # Errors
-/// A sentence, if `concurrency` connections do not fit.
-pub(crate) fn make_room_for(concurrency: u32) -> Result<(), String> {
+/// So many connections do not fit.
+pub(crate) fn make_room_for(connections: u32) -> Result<(), FewFiles> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         // Refused in some sandboxes; what counts is what is read back.
@@ -48,29 +76,51 @@ pub(crate) fn make_room_for(concurrency: u32) -> Result<(), String> {
             },
         );
     }
-    room_within(getrlimit(Resource::Nofile).current, concurrency)
+    room_within(getrlimit(Resource::Nofile).current, connections)
 }
 
-fn room_within(limit: Option<u64>, concurrency: u32) -> Result<(), String> {
-    let needed = u64::from(concurrency) + SPARE_FILES;
+fn room_within(limit: Option<u64>, connections: u32) -> Result<(), FewFiles> {
+    let needed = u64::from(connections) + SPARE_FILES;
     match limit {
-        Some(limit) if limit < needed => Err(format!(
-            "{concurrency} requests at once need {needed} open files, but this process may open {limit}. Raise the limit (ulimit -n {needed}) or lower the concurrency."
-        )),
+        Some(limit) if limit < needed => Err(FewFiles {
+            connections,
+            needed,
+            limit,
+        }),
         _ => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tokdyno_domain::workload::{Arrivals, Thousandths};
+
     use super::*;
 
     #[test]
     fn too_few_files_are_named() {
         assert_eq!(room_within(Some(1024), 960), Ok(()));
         assert_eq!(room_within(None, 8192), Ok(()));
-        let sentence = room_within(Some(1024), 961).expect_err("too few");
-        assert!(sentence.contains("1025") && sentence.contains("1024"));
+        let few = room_within(Some(1024), 961).expect_err("too few");
+        let rate = StageKind::OpenLoop {
+            rate: Thousandths::ONE,
+            arrivals: Arrivals::Constant,
+        };
+        let replay = StageKind::Replay {
+            speed: Thousandths::ONE,
+        };
+        for (kind, end) in [
+            (
+                StageKind::ClosedLoop { concurrency: 961 },
+                "(ulimit -n 1025) or lower the concurrency.",
+            ),
+            (rate, "(ulimit -n 1025) or lower the rate."),
+            (replay, "(ulimit -n 1025)."),
+        ] {
+            let sentence = few.sentence(kind);
+            assert!(sentence.contains("may open 1024"), "{sentence}");
+            assert!(sentence.ends_with(end), "{sentence}");
+        }
     }
 
     #[test]

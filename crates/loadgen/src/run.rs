@@ -14,7 +14,7 @@ use std::{
 use tokdyno_domain::{
     meter::{METER_SCHEMA, MeterEvent, MeterEventKind, MeterOutcome, MeterSpec},
     prompts::Fit,
-    workload::WorkloadError,
+    workload::{StageKind, WorkloadError},
 };
 use tokio::task::LocalSet;
 
@@ -87,9 +87,10 @@ pub fn check(spec: &MeterSpec) -> Result<(), SpecError> {
         .workload
         .levels
         .iter()
-        .map(|level| level.kind.slots())
-        .max();
-    machine::make_room_for(most.unwrap_or(1)).map_err(SpecError::Files)
+        .map(|level| level.kind)
+        .max_by_key(|kind| kind.slots())
+        .unwrap_or(StageKind::SingleStream);
+    machine::make_room_for(most.slots()).map_err(|few| SpecError::Files(few.sentence(most)))
 }
 
 /// Measures, and hands every event to `emit` on the calling thread while

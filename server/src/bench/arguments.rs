@@ -15,6 +15,7 @@ use tokdyno_domain::{
     endpoint::{EndpointUrl, EndpointUrlError},
     meter::Certify,
     prompts::PromptSet,
+    result_file::{MAX_ADDRESS, MAX_MODEL},
     views::measure::MAX_NAME,
     workload::{Workload, WorkloadError},
 };
@@ -25,7 +26,10 @@ use self::{
     load::{LoadArguments, LoadError},
     server::{KeyError, ServerArguments},
 };
-use super::rules::{FailIf, FailIfError};
+use super::{
+    input::read_whole,
+    rules::{FailIf, FailIfError},
+};
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchArguments {
@@ -118,9 +122,13 @@ pub(crate) enum ArgumentError {
     #[error("The model name is blank. Leave --model out to take the first that the server lists.")]
     BlankModel,
     #[error(
-        "--{option} is {length} characters long, and at most {MAX_NAME} are kept. Choose a shorter one."
+        "--{option} is {length} characters long, and at most {most} are kept. Choose a shorter one."
     )]
-    LongName { option: &'static str, length: usize },
+    LongName {
+        option: &'static str,
+        length: usize,
+        most: usize,
+    },
 }
 
 impl BenchArguments {
@@ -139,10 +147,18 @@ impl BenchArguments {
     /// One is too long.
     pub(crate) fn check_names(&self) -> Result<(), ArgumentError> {
         let server = &self.server;
-        for (option, name) in [("name", &server.name), ("hardware", &server.hardware)] {
-            let length = name.as_ref().map_or(0, |name| name.chars().count());
-            if length > MAX_NAME {
-                return Err(ArgumentError::LongName { option, length });
+        for (option, name, most) in [
+            ("name", &server.name, MAX_NAME),
+            ("hardware", &server.hardware, MAX_NAME),
+            ("model", &server.model, MAX_MODEL),
+        ] {
+            let length = name.as_ref().map_or(0, |name| name.trim().chars().count());
+            if length > most {
+                return Err(ArgumentError::LongName {
+                    option,
+                    length,
+                    most,
+                });
             }
         }
         Ok(())
@@ -185,14 +201,23 @@ impl BenchArguments {
 /// The address, read.
 ///
 /// # Errors
-/// It cannot be used.
+/// It cannot be used, or is too long to be kept.
 pub(crate) fn endpoint(url: &str) -> Result<EndpointUrl, ArgumentError> {
-    Ok(url.parse()?)
+    let endpoint: EndpointUrl = url.parse()?;
+    let length = endpoint.to_string().chars().count();
+    if length > MAX_ADDRESS {
+        return Err(ArgumentError::LongName {
+            option: "url",
+            length,
+            most: MAX_ADDRESS,
+        });
+    }
+    Ok(endpoint)
 }
 
 fn text(path: &Path) -> Result<String, ArgumentError> {
     let shown = || path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|reason| ArgumentError::File {
+    let bytes = read_whole(path).map_err(|reason| ArgumentError::File {
         path: shown(),
         reason,
     })?;

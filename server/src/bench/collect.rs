@@ -79,7 +79,8 @@ impl Collected {
     /// Takes an event.
     pub(crate) fn take(&mut self, event: MeterEvent) {
         self.first.get_or_insert(event.at);
-        self.last = Some(event.at);
+        // The wall clock may be set back meanwhile, and nothing ends before it began.
+        self.last = self.last.max(Some(event.at));
         match event.kind {
             MeterEventKind::Started {
                 client,
@@ -126,6 +127,11 @@ impl Collected {
     /// How the meter said that it ended, if it came to that.
     pub(crate) const fn outcome(&self) -> Option<&MeterOutcome> {
         self.outcome.as_ref()
+    }
+
+    /// Is any request over?
+    pub(crate) fn has_requests(&self) -> bool {
+        self.stages.iter().any(|stage| !stage.requests.is_empty())
     }
 
     /// The result of what was measured. A stage without a single request is left

@@ -21,6 +21,8 @@ use tokdyno_domain::{
     workload::Workload,
 };
 
+use super::input::read_whole;
+
 /// Version of the comparison's form as JSON.
 const COMPARED_SCHEMA: u32 = 1;
 
@@ -108,7 +110,7 @@ pub(crate) fn measured(file: &Path, number: i64) -> Result<Measured, CompareErro
 
 fn read(path: &Path) -> Result<ResultFile, CompareError> {
     let shown = || path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|reason| CompareError::Read {
+    let bytes = read_whole(path).map_err(|reason| CompareError::Read {
         path: shown(),
         reason,
     })?;

@@ -3,10 +3,11 @@
 use std::{
     fs,
     io::{self, Write},
+    os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, OFlags, access, fcntl_setfl};
 use serde::Serialize;
 
 use crate::json_text::json_text;
@@ -31,6 +32,12 @@ pub(crate) enum OutputError {
     File { path: String, reason: io::Error },
     #[error("The result cannot be written to standard output ({0}). Check where it leads.")]
     StandardOutput(io::Error),
+    #[error(
+        "No result is written to {path}: it is {kind}. Name a file, or use `--json -` and lead standard output there."
+    )]
+    Kind { path: String, kind: &'static str },
+    #[error("The table cannot be written to standard output ({0}). Check where it leads.")]
+    Table(io::Error),
     #[error("The result cannot be put into JSON ({0}). Report this with the command you gave.")]
     Json(#[from] serde_json::Error),
 }
@@ -53,13 +60,9 @@ impl Destination {
         let Self::File(path) = self else {
             return Ok(());
         };
-        let failed = |reason| OutputError::File {
-            path: path.display().to_string(),
-            reason,
-        };
         Target::of(path)
             .and_then(|target| target.check())
-            .map_err(failed)
+            .map_err(|reason| failed(path, reason))
     }
 
     /// The regular file that the result will be; none where it goes elsewhere.
@@ -94,22 +97,33 @@ impl Destination {
                 let text = json_text(result)?;
                 Target::of(path)
                     .and_then(|target| target.write(&text))
-                    .map_err(|reason| OutputError::File {
-                        path: path.display().to_string(),
-                        reason,
-                    })
+                    .map_err(|reason| failed(path, reason))
             }
         }
     }
 }
+
+/// In words, if it is a file of a kind that is not written into.
+fn failed(path: &Path, reason: io::Error) -> OutputError {
+    let path = path.display().to_string();
+    match reason.downcast::<WrongKind>() {
+        Ok(WrongKind(kind)) => OutputError::Kind { path, kind },
+        Err(reason) => OutputError::File { path, reason },
+    }
+}
+
+/// A file of a kind that no result is written into.
+#[derive(Debug, thiserror::Error)]
+#[error("it is {0}")]
+struct WrongKind(&'static str);
 
 /// What the path given leads to, links followed.
 #[derive(Debug, PartialEq, Eq)]
 enum Target {
     /// A regular file, there or not yet: replaced as a whole.
     Regular(PathBuf),
-    /// A device or a FIFO: written into, because a file in its place would be
-    /// something else.
+    /// A terminal, `/dev/null`, or a pipe of the shell's: written into, because a
+    /// file in its place would be something else.
     Special(PathBuf),
 }
 
@@ -119,7 +133,10 @@ impl Target {
             Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
             // Renamed onto what the link leads to, so that the link stays.
             Ok(found) if found.is_file() => fs::canonicalize(path).map(Self::Regular),
-            Ok(_) => Ok(Self::Special(path.to_owned())),
+            Ok(found) => match wrong_kind(path, found.file_type()) {
+                Some(kind) => Err(io::Error::other(WrongKind(kind))),
+                None => Ok(Self::Special(path.to_owned())),
+            },
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Ok(Self::Regular(end_of_links(path)?))
             }
@@ -156,11 +173,31 @@ impl Target {
             }
             // Not synced: neither pipes nor most devices can be.
             Self::Special(path) => {
-                let mut file = fs::OpenOptions::new().write(true).open(path)?;
+                let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+                // A pipe whose reader is gone would be waited for for ever.
+                let mut file = fs::OpenOptions::new()
+                    .write(true)
+                    .custom_flags(nonblocking)
+                    .open(path)?;
+                fcntl_setfl(&file, OFlags::empty())?;
                 file.write_all(text)?;
                 file.flush()
             }
         }
+    }
+}
+
+/// What it is, if a result would wait there for ever, or destroy it.
+fn wrong_kind(path: &Path, found: fs::FileType) -> Option<&'static str> {
+    if found.is_fifo() {
+        // One of the shell's, as in `--json >(jq .)`, has a reader and no name.
+        fs::canonicalize(path)
+            .is_ok()
+            .then_some("a named pipe, which may have no reader")
+    } else if found.is_socket() {
+        Some("a socket")
+    } else {
+        found.is_block_device().then_some("a disk")
     }
 }
 

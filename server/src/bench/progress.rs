@@ -14,7 +14,7 @@ use tokdyno_domain::{
 };
 
 use self::latency::Latencies;
-use super::terminal::tell;
+use super::terminal::{clean, name, tell};
 
 /// Characters of the bar of requests.
 const BAR: usize = 24;
@@ -57,7 +57,9 @@ impl Display {
     /// Shows an event.
     pub(crate) fn show(&mut self, event: &MeterEventKind) {
         match event {
-            MeterEventKind::Started { model, .. } => self.line(&format!("Measuring `{model}`.")),
+            MeterEventKind::Started { model, .. } => {
+                self.line(&format!("Measuring `{}`.", name(model)));
+            }
             MeterEventKind::StageStarted { .. } => {
                 self.latencies = Latencies::default();
                 self.measuring_since = None;
@@ -124,7 +126,7 @@ impl Drop for Display {
 
 fn say(bar: Option<&ProgressBar>, line: &str) {
     match bar {
-        Some(bar) if !bar.is_finished() => bar.println(line),
+        Some(bar) if !bar.is_finished() => bar.println(clean(line)),
         _ => tell(line),
     }
 }

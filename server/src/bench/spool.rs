@@ -2,20 +2,25 @@
 //! death loses no finished request: the meter's events, and a file that says what
 //! they are events of. Both are removed once the result is written.
 
+mod error;
+mod events;
+
 use std::{
     ffi::OsString,
     fs::{self, File},
-    io::{self, BufRead, BufReader, Write},
+    io::{self, BufReader, Read, Seek, Write},
     path::{Path, PathBuf},
 };
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use tokdyno_domain::{
-    meter::{METER_SCHEMA, MeterEvent, MeterOutcome},
+    meter::{METER_SCHEMA, MeterOutcome},
     result_file::{ResultFile, TOOL},
 };
 
+pub(crate) use self::error::SpoolError;
+use self::events::Events;
 use super::{Circumstances, Collected};
 
 /// Version of the companion's form.
@@ -32,6 +37,17 @@ pub(crate) struct Spool {
     spec: PathBuf,
     /// Locked as long as the measurement lives, however it ends.
     _lock: File,
+}
+
+/// How much of a measurement its files hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// All of it.
+    Whole,
+    /// What came before they could not be written any more.
+    Part,
+    /// Nothing that a result can be made of.
+    Nothing,
 }
 
 /// Do two paths lead to one file that is there?
@@ -53,47 +69,12 @@ struct Companion {
     circumstances: Circumstances,
 }
 
-/// Why events cannot be kept, or no result be made of them.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum SpoolError {
-    #[error(
-        "{events} holds what a measurement finished before it was interrupted. Make its result with `tokdyno bench --recover {events} --json {result}`, or delete the file to begin anew."
-    )]
-    Left { events: String, result: String },
-    #[error(
-        "Another measurement is writing to {0} at this moment. Wait for its end, or name another file."
-    )]
-    UnderWay(String),
-    #[error(
-        "{path} cannot be written ({reason}). Check the folder, its permissions and the free space."
-    )]
-    Write { path: String, reason: io::Error },
-    #[error("{path} cannot be read ({reason}). Check its name and its permissions.")]
-    Read { path: String, reason: io::Error },
-    #[error(
-        "The name {0} is not text in UTF-8, so events cannot be kept beside it. Choose another name for the result."
-    )]
-    Name(String),
-    #[error(
-        "{0} is no file of events: its name does not end with {EVENTS}. Name the file that the interrupted measurement left."
-    )]
-    NoEvents(String),
-    #[error(
-        "{path} cannot be understood ({reason}). Recover with the version of Tokdyno that measured."
-    )]
-    Companion { path: String, reason: String },
-    #[error(
-        "Line {line} of {path} is no event ({reason}). The file was changed after it was written; remove the line to recover the others."
-    )]
-    Event {
-        path: String,
-        line: usize,
-        reason: serde_json::Error,
-    },
-    #[error(
-        "{0} holds no finished request, so there is no result to make. Delete it and its companion, and measure again."
-    )]
-    Nothing(String),
+/// What tells a companion, of whichever version, from other people's files.
+#[derive(Debug, Deserialize)]
+struct Mark {
+    tool: String,
+    #[serde(rename = "meter_schema")]
+    _meter_schema: u32,
 }
 
 /// What was recovered.
@@ -117,6 +98,14 @@ impl Spool {
             path: spec.display().to_string(),
             reason,
         };
+        let left = || SpoolError::Left {
+            events: events.display().to_string(),
+            result: result.display().to_string(),
+        };
+        // Without a companion nobody is writing them, and none is made.
+        if events.exists() && !spec.exists() {
+            return Err(left());
+        }
         let mut file = File::options()
             .create(true)
             .read(true)
@@ -126,10 +115,10 @@ impl Spool {
             .map_err(failed)?;
         lock(&file, result)?;
         if events.exists() {
-            return Err(SpoolError::Left {
-                events: events.display().to_string(),
-                result: result.display().to_string(),
-            });
+            return Err(left());
+        }
+        if !may_be_replaced(&mut file).map_err(failed)? {
+            return Err(SpoolError::Foreign(spec.display().to_string()));
         }
         let companion = Companion {
             schema_version: SPEC_SCHEMA,
@@ -142,10 +131,15 @@ impl Spool {
             .map_err(io::Error::from)
             .and_then(|text| {
                 file.set_len(0)?;
+                file.rewind()?;
                 file.write_all(&text)?;
                 file.sync_all()
             })
-            .map_err(failed)?;
+            .map_err(|reason| {
+                // Half of one would be taken for somebody else's file.
+                let _ = fs::remove_file(&spec);
+                failed(reason)
+            })?;
         Ok(Self {
             events,
             spec,
@@ -160,6 +154,21 @@ impl Spool {
     pub(crate) fn events(&self) -> Result<String, SpoolError> {
         let name = self.events.to_str().map(str::to_owned);
         name.ok_or_else(|| SpoolError::Name(self.events.display().to_string()))
+    }
+
+    /// How much of the measurement the files hold, looked at anew: the disk may have
+    /// been full, or the folder moved away.
+    pub(crate) fn kept(&self) -> Kept {
+        let has_companion =
+            fs::read(&self.spec).is_ok_and(|text| read_companion(&self.spec, &text).is_ok());
+        let events = File::open(&self.events)
+            .ok()
+            .and_then(|file| Events::read("", BufReader::new(file)).ok());
+        match events {
+            Some(events) if has_companion && events.is_whole() => Kept::Whole,
+            Some(events) if has_companion && events.collected.has_requests() => Kept::Part,
+            _ => Kept::Nothing,
+        }
     }
 
     /// Is this one of its files?
@@ -206,7 +215,7 @@ pub(crate) fn recover(events: &Path) -> Result<Recovered, SpoolError> {
     let file = File::open(&spec).map_err(unread(&spec))?;
     lock(&file, Path::new(result))?;
     let companion = read_companion(&spec, &fs::read(&spec).map_err(unread(&spec))?)?;
-    let collected = read_events(&shown(), bytes)?;
+    let collected = Events::read(&shown(), bytes)?.collected;
     let outcome = collected.outcome().cloned().unwrap_or_else(interrupted);
     let result = collected.result(outcome, companion.circumstances);
     if result.stages.is_empty() {
@@ -244,32 +253,18 @@ fn read_companion(path: &Path, text: &[u8]) -> Result<Companion, SpoolError> {
     Ok(companion)
 }
 
-/// The last line may be cut off where the program died; no other may.
-fn read_events(path: &str, mut lines: impl BufRead) -> Result<Collected, SpoolError> {
-    let mut collected = Collected::default();
-    let mut line = Vec::new();
-    for number in 1.. {
-        line.clear();
-        let read = lines.read_until(b'\n', &mut line);
-        let read = read.map_err(|reason| SpoolError::Read {
-            path: path.to_owned(),
-            reason,
-        })?;
-        if read == 0 || line.last() != Some(&b'\n') {
-            break;
-        }
-        match serde_json::from_slice::<MeterEvent>(&line) {
-            Ok(event) => collected.take(event),
-            Err(reason) => {
-                return Err(SpoolError::Event {
-                    path: path.to_owned(),
-                    line: number,
-                    reason,
-                });
-            }
-        }
+/// No companion is longer: a workload holds 16 MiB of prompts at most, which escaping
+/// may lengthen sixfold.
+const LONGEST_COMPANION: u64 = 128 << 20;
+
+/// Is this file empty, or the companion of a measurement that never began?
+fn may_be_replaced(file: &mut File) -> io::Result<bool> {
+    if !file.metadata()?.is_file() {
+        return Ok(false);
     }
-    Ok(collected)
+    let mut text = Vec::new();
+    file.take(LONGEST_COMPANION).read_to_end(&mut text)?;
+    Ok(text.is_empty() || serde_json::from_slice(&text).is_ok_and(|mark: Mark| mark.tool == TOOL))
 }
 
 /// Locks the companion for this process. File systems that know no locks get none.

@@ -4,8 +4,11 @@ use tokdyno_domain::{
     endpoint::{EndpointUrl, TlsTrust},
     engine::{EngineInfo, EngineKind},
     meter::ApiKey,
+    result_file::MAX_MODEL,
 };
 use tokdyno_engines::{ProbeError, probe};
+
+use super::terminal::name;
 
 /// What answered, and what is to be known about it.
 #[derive(Debug)]
@@ -25,6 +28,10 @@ pub(crate) enum SubjectError {
         "The server does not serve a model named `{asked}`. It serves {}. Name one of these with --model.", listed(.served)
     )]
     NoSuchModel { asked: String, served: Vec<String> },
+    #[error(
+        "The first model that the server lists has a name of {0} characters, and at most {MAX_MODEL} are kept. Give the server a shorter one (--served-model-name), or name another of its models with --model."
+    )]
+    LongModel(usize),
 }
 
 /// Asks the address who it is. Nothing is generated.
@@ -59,6 +66,9 @@ fn judge(
                     served: info.models,
                 });
             }
+            if model.is_none() {
+                check_first(&info.models)?;
+            }
             Ok(Subject {
                 info: Some(info),
                 notes,
@@ -83,6 +93,25 @@ fn judge(
     }
 }
 
+/// Can the name of the model that will be measured be kept?
+fn check_first(served: &[String]) -> Result<(), SubjectError> {
+    let length = served.first().map_or(0, |first| first.chars().count());
+    if length > MAX_MODEL {
+        return Err(SubjectError::LongModel(length));
+    }
+    Ok(())
+}
+
+impl SubjectError {
+    /// Do other arguments help, rather than another server?
+    pub(crate) const fn is_of_arguments(&self) -> bool {
+        matches!(
+            self,
+            Self::LongModel(_) | Self::Probe(ProbeError::BadCaPem { .. })
+        )
+    }
+}
+
 impl Subject {
     /// Which engine, if it could be told.
     pub(crate) fn engine(&self) -> Option<EngineKind> {
@@ -95,7 +124,7 @@ fn listed(models: &[String]) -> String {
     let mut text = models
         .iter()
         .take(SHOWN)
-        .map(|model| format!("`{model}`"))
+        .map(|model| format!("`{}`", name(model)))
         .collect::<Vec<_>>()
         .join(", ");
     if models.len() > SHOWN {
@@ -129,6 +158,21 @@ mod tests {
         );
         assert!(judge(Ok((info(), Vec::new())), Some("b")).is_ok());
         assert!(judge(Ok((info(), Vec::new())), None).is_ok());
+    }
+
+    #[test]
+    fn a_name_that_no_result_may_have_is_refused_unless_another_is_named() {
+        let info = EngineInfo {
+            models: vec!["x".repeat(MAX_MODEL + 1), "b\u{1b}[2J".to_owned()],
+            ..info()
+        };
+        let answer = || Ok((info.clone(), Vec::new()));
+        let error = judge(answer(), None).expect_err("refused");
+        assert_eq!(error, SubjectError::LongModel(MAX_MODEL + 1));
+        assert!(error.is_of_arguments());
+        assert!(judge(answer(), Some("b\u{1b}[2J")).is_ok());
+        let other = judge(answer(), Some("c")).expect_err("refused").to_string();
+        assert!(other.contains("`b␛[2J`"), "{other}");
     }
 
     #[test]

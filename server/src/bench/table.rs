@@ -1,6 +1,7 @@
 //! What is said of a result on a terminal.
 
 mod around;
+mod failures;
 mod grid;
 
 use std::collections::BTreeSet;
@@ -14,6 +15,7 @@ use tokdyno_domain::{
 };
 
 use self::grid::{Column, Grid};
+use super::terminal::name;
 
 /// The whole report: a heading, a line per stage, the single stream over its
 /// repeats, what went on around the stages, and what a reader must know. Tables
@@ -36,6 +38,7 @@ pub(crate) fn report(result: &ResultFile, width: Option<usize>) -> String {
             out.push_str(&single);
         }
         out.push_str(&left_out(result));
+        out.push_str(&failures::said(&result.stages));
         out.push_str(&around::said(&result.stages));
         out.push_str(&remarks(&result.stages));
     }
@@ -54,13 +57,29 @@ pub(crate) fn report(result: &ResultFile, width: Option<usize>) -> String {
     out
 }
 
+/// What to say where not one request succeeded.
+pub(crate) fn nothing_succeeded(result: &ResultFile) -> String {
+    let why = failures::reasons(&result.stages);
+    let why = why.first().map_or_else(
+        || "The table says how far it came".to_owned(),
+        |reason| {
+            format!(
+                "Most often ({}): {}",
+                failures::requests(reason.requests),
+                reason.sentence.trim_end_matches('.')
+            )
+        },
+    );
+    format!("Not one request succeeded. {why}. Look at the server's log.")
+}
+
 /// Engine and version in words.
 pub(crate) fn engine(result: &ResultFile) -> String {
     let endpoint = &result.endpoint;
     endpoint.engine.map_or_else(
         || "unknown engine".to_owned(),
         |engine| match &endpoint.engine_version {
-            Some(version) => format!("{engine} {version}"),
+            Some(version) => format!("{engine} {}", name(version)),
             None => engine.name().to_owned(),
         },
     )
@@ -74,16 +93,20 @@ fn heading(result: &ResultFile) -> String {
     };
     let mut out = String::new();
     if let Some(configuration) = &result.configuration {
-        out.push_str(&format!("{configuration}\n"));
+        out.push_str(&format!("{}\n", name(configuration)));
     }
     let workload = &result.workload;
+    // Not known where it ended before it began.
+    let model = match result.endpoint.model.as_str() {
+        "" => String::new(),
+        model => format!(" · {}", name(model)),
+    };
     out.push_str(&format!(
-        "{} · {} · {}{simulated}\n{}\n{}; seed {}\n",
+        "{} · {}{model}{simulated}\n{}\n{}; seed {}\n",
         result.endpoint.url,
         engine(result),
-        result.endpoint.model,
         workload.describe(),
-        workload.prompts.title(),
+        name(&workload.prompts.title()),
         workload.seed,
     ));
     out

@@ -5,7 +5,7 @@
 //! --fail-if broken.
 
 use std::{
-    io,
+    fs, io,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -19,11 +19,12 @@ use tokdyno_domain::{
 use crate::{
     bench::{
         ArgumentError, BenchArguments, Circumstances, Collected, CompareError, Destination,
-        Display, FailIf, OutputError, SeedError, SpecError, Spool, SpoolError, Subject,
-        SubjectError, ask, compare, endpoint, fresh_seed, judge, measure, put, recover, report,
-        same_file, tell, width,
+        Display, FailIf, Kept, OutputError, SeedError, SpecError, Spool, SpoolError, Subject,
+        SubjectError, ask, compare, endpoint, fresh_seed, judge, measure, nothing_succeeded, put,
+        recover, report, same_file, tell, width,
     },
     logging,
+    safety::body,
 };
 
 const BAD_ARGUMENTS: u8 = 2;
@@ -63,8 +64,9 @@ pub(crate) fn run(arguments: BenchArguments) -> ExitCode {
     let task = &arguments.task;
     let destination = Destination::named(arguments.result.json.as_deref());
     let done = if task.help_metrics {
-        put(&explained());
-        Ok(ExitCode::SUCCESS)
+        put(&explained())
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(|error| OutputError::Table(error).into())
     } else if let Some(files) = &task.compare {
         compare_files(files, &destination)
     } else if let Some(events) = &task.recover {
@@ -78,6 +80,7 @@ pub(crate) fn run(arguments: BenchArguments) -> ExitCode {
             BenchError::Arguments(_) | BenchError::Spec(_) | BenchError::OverSource(_) => {
                 ExitCode::from(BAD_ARGUMENTS)
             }
+            BenchError::Subject(error) if error.is_of_arguments() => ExitCode::from(BAD_ARGUMENTS),
             _ => ExitCode::FAILURE,
         }
     })
@@ -143,53 +146,90 @@ fn bench(arguments: BenchArguments, destination: &Destination) -> Result<ExitCod
     }
     let result = collected.result(outcome.clone(), around);
     // A measurement that never began leaves no file that looks like one.
-    if !(result.stages.is_empty() && matches!(outcome, MeterOutcome::Failed { .. })) {
-        let written = write(destination, &result);
-        if let (Err(_), Some(spool)) = (&written, &spool) {
-            tell(&format!(
-                "What was measured is kept in {}: `tokdyno bench --recover` makes the result of it.",
-                spool.events()?
-            ));
-        }
-        written?;
-    }
+    let began = !(result.stages.is_empty() && matches!(outcome, MeterOutcome::Failed { .. }));
+    let written = if began {
+        destination.write(&result)
+    } else {
+        Ok(())
+    };
+    // What was measured is said in any case: the table may be all that is left of it.
+    let said = say_all(
+        &result,
+        &arguments.result.fail_if,
+        destination,
+        began && written.is_ok(),
+    );
     if let Some(spool) = spool {
-        spool.remove();
+        match written {
+            Ok(()) => spool.remove(),
+            Err(_) => leave(spool)?,
+        }
     }
-    say(destination, &report(&result, room(destination)));
-    let broken = say_rules(&arguments.result.fail_if, &result, destination);
+    if let MeterOutcome::Failed { reason } = &outcome {
+        tell(&format!("tokdyno: {reason}"));
+    }
+    written?;
+    let broken = said?;
     let nothing = result
         .stages
         .iter()
         .all(|stage| stage.figures.completed == 0);
     Ok(match outcome {
         MeterOutcome::Complete if nothing => {
-            tell(
-                "tokdyno: Not one request succeeded. The table says why; look at the server's log.",
-            );
+            tell(&format!("tokdyno: {}", nothing_succeeded(&result)));
             ExitCode::FAILURE
         }
         MeterOutcome::Complete if broken => ExitCode::from(RULE_BROKEN),
         MeterOutcome::Complete => ExitCode::SUCCESS,
         MeterOutcome::Cancelled => ExitCode::from(CANCELLED),
-        MeterOutcome::Failed { reason } => {
-            tell(&format!("tokdyno: {reason}"));
-            ExitCode::FAILURE
-        }
+        MeterOutcome::Failed { .. } => ExitCode::FAILURE,
     })
 }
 
-/// Prints what each rule came to, and says whether any is broken.
-fn say_rules(rules: &[FailIf], result: &ResultFile, destination: &Destination) -> bool {
+/// Says what of a measurement is in its files, now that its result is not.
+fn leave(spool: Spool) -> Result<(), SpoolError> {
+    let events = spool.events()?;
+    let way = format!("`tokdyno bench --recover {events} --json FILE` makes a result of it.");
+    match spool.kept() {
+        Kept::Whole => tell(&format!("What was measured is kept in {events}: {way}")),
+        Kept::Part => tell(&format!(
+            "{events} could not be written to the end. It holds what was finished before: {way}"
+        )),
+        Kept::Nothing => {
+            tell("No file holds what was measured: the table is all there is of it.");
+            spool.abandon();
+        }
+    }
+    Ok(())
+}
+
+/// Prints where the result is, if it was written; the table; and what each rule came
+/// to. Says whether any rule is broken.
+fn say_all(
+    result: &ResultFile,
+    rules: &[FailIf],
+    destination: &Destination,
+    is_written: bool,
+) -> Result<bool, OutputError> {
+    if let (Destination::File(path), true) = (destination, is_written) {
+        put(&format!("The result is in {}.\n", path.display())).map_err(OutputError::Table)?;
+        if fs::metadata(path).is_ok_and(|file| file.len() > body::IMPORT as u64) {
+            tell(&format!(
+                "It is larger than the {} MiB that `tokdyno import` takes. `--compare` reads it; to import one, measure with fewer requests or repeats.",
+                body::IMPORT >> 20
+            ));
+        }
+    }
+    say(destination, &report(result, room(destination)))?;
     let judgements = judge(rules, result);
     if !judgements.is_empty() {
         let lines: String = judgements
             .iter()
             .map(|judgement| format!("{}\n", judgement.sentence))
             .collect();
-        say(destination, &lines);
+        say(destination, &lines)?;
     }
-    judgements.iter().any(|judgement| judgement.broken)
+    Ok(judgements.iter().any(|judgement| judgement.broken))
 }
 
 fn compare_files(files: &[PathBuf], destination: &Destination) -> Result<ExitCode, BenchError> {
@@ -199,8 +239,9 @@ fn compare_files(files: &[PathBuf], destination: &Destination) -> Result<ExitCod
     {
         return Err(BenchError::OverSource(file));
     }
-    say(destination, &compared.text());
+    let said = say(destination, &compared.text());
     destination.write(&compared)?;
+    said?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -212,21 +253,15 @@ fn recover_result(events: &Path, destination: &Destination) -> Result<ExitCode, 
     {
         return Err(BenchError::OverSource(file));
     }
-    write(destination, &recovered.result)?;
-    say(destination, &report(&recovered.result, room(destination)));
+    let written = destination.write(&recovered.result);
+    let said = say_all(&recovered.result, &[], destination, written.is_ok());
+    written?;
     // A pipe or a terminal may not have kept what it was given.
     if destination.regular_file().is_some() {
         recovered.spool.remove();
     }
+    said?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn write(destination: &Destination, result: &ResultFile) -> Result<(), BenchError> {
-    destination.write(result)?;
-    if let Destination::File(path) = destination {
-        put(&format!("The result is in {}.\n", path.display()));
-    }
-    Ok(())
 }
 
 fn who_is_there(spec: &MeterSpec) -> Result<Subject, BenchError> {
@@ -246,10 +281,15 @@ fn who_is_there(spec: &MeterSpec) -> Result<Subject, BenchError> {
 }
 
 /// Text goes where the result does not.
-fn say(destination: &Destination, text: &str) {
+fn say(destination: &Destination, text: &str) -> Result<(), OutputError> {
     match destination {
-        Destination::StandardOutput => tell(&format!("\n{}", text.trim_end_matches('\n'))),
-        Destination::Table | Destination::File(_) => put(&format!("\n{text}")),
+        Destination::StandardOutput => {
+            tell(&format!("\n{}", text.trim_end_matches('\n')));
+            Ok(())
+        }
+        Destination::Table | Destination::File(_) => {
+            put(&format!("\n{text}")).map_err(OutputError::Table)
+        }
     }
 }
 

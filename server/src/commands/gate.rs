@@ -60,7 +60,7 @@ fn judge(arguments: &GateArguments) -> Result<ExitCode, GateFailure> {
     if arguments.server.json {
         print_json(&serde_json::to_value(&said)?)?;
     } else {
-        put(&text(&said));
+        put(&text(&said)).map_err(ClientError::Output)?;
     }
     Ok(match said.outcome.outcome {
         Outcome::Holds => ExitCode::SUCCESS,

@@ -1,6 +1,8 @@
 //! `tokdyno bench` as a process, against the stand-in engine.
 
 mod compare;
+mod lost;
+mod odd;
 mod recover;
 mod rules;
 mod schema;

@@ -122,7 +122,9 @@ pub(in crate::pages) fn field_of(error: &WorkloadError, form: &WorkloadForm) -> 
         | WorkloadError::Temperature(_)
         | WorkloadError::IdleTimeout(_)
         | WorkloadError::ThinkingWithoutChat
-        | WorkloadError::ExtraField(_) => Field::Tokens,
+        | WorkloadError::ExtraField(_)
+        | WorkloadError::ExtraNul(_)
+        | WorkloadError::ExtraDepth(_) => Field::Tokens,
         WorkloadError::Repeats(_) => Field::Repeats,
         WorkloadError::Warmup(_) => Field::Warmup,
         WorkloadError::Prompts(_) if form.prompt_file.is_none() => {

@@ -14,28 +14,35 @@ impl PromptSet {
         match self {
             Self::Founding | Self::Varied => Ok(()),
             Self::File { name, prompts } => {
-                check_size(name, prompts.len(), prompts.iter().map(String::len))?;
-                check_prompts(name, prompts)
+                some(prompts, name, PromptFileError::Empty)?;
+                check_size(name, prompts.iter().map(String::len))?;
+                check_prompts(name, prompts)?;
+                check_entries(name, prompts, |prompt| storable(prompt))
             }
             Self::Chats { name, chats } => {
                 let bytes = |message: &ChatMessage| message.role.len() + message.content.len();
-                check_size(name, chats.len(), chats.iter().flatten().map(bytes))?;
-                check_entries(name, chats, |chat| check_chat(chat))
+                some(chats, name, PromptFileError::Empty)?;
+                check_size(name, chats.iter().flatten().map(bytes))?;
+                check_entries(name, chats, |chat| {
+                    check_chat(chat)?;
+                    chat.iter().try_for_each(|said| storable(&said.content))
+                })
             }
             Self::Conversations {
                 name,
                 conversations,
             } => {
                 let bytes = conversations.iter().flatten().map(String::len);
-                check_size(name, conversations.len(), bytes)?;
+                some(conversations, name, PromptFileError::NoConversations)?;
+                check_size(name, bytes)?;
                 check_entries(name, conversations, |turns| {
                     if turns.is_empty() {
                         return Err("it has no turn. Leave it out.".to_owned());
                     }
-                    match turns.iter().any(|turn| turn.trim().is_empty()) {
-                        true => Err("a turn is blank. Leave it out.".to_owned()),
-                        false => Ok(()),
+                    if turns.iter().any(|turn| turn.trim().is_empty()) {
+                        return Err("a turn is blank. Leave it out.".to_owned());
                     }
+                    turns.iter().try_for_each(|turn| storable(turn))
                 })
             }
             Self::Random { tokens } => check_tokens(*tokens),
@@ -52,21 +59,37 @@ impl PromptSet {
             }
             Self::Trace { name, requests } => {
                 let each = requests.iter().map(|_| size_of::<TraceRequest>());
-                check_size(name, requests.len(), each)?;
+                some(requests, name, PromptFileError::NoRequests)?;
+                check_size(name, each)?;
                 trace::check(name, requests)
             }
         }
     }
 }
 
-fn check_size(
+/// Refuses a list of nothing.
+fn some<T>(
+    entries: &[T],
     name: &str,
-    count: usize,
-    sizes: impl Iterator<Item = usize>,
+    none: impl Fn(String) -> PromptFileError,
 ) -> Result<(), PromptFileError> {
-    if count == 0 {
-        return Err(PromptFileError::Empty(name.to_owned()));
+    match entries {
+        [] => Err(none(name.to_owned())),
+        _ => Ok(()),
     }
+}
+
+/// Refuses what a measurement could send and no database could keep.
+fn storable(text: &str) -> Result<(), String> {
+    if text.contains('\0') {
+        return Err(
+            "it holds a NUL character, which cannot be stored. Remove it from the file.".to_owned(),
+        );
+    }
+    Ok(())
+}
+
+fn check_size(name: &str, sizes: impl Iterator<Item = usize>) -> Result<(), PromptFileError> {
     let bytes = sizes.fold(0, usize::saturating_add);
     if bytes > MAX_FILE_BYTES {
         return Err(PromptFileError::TooLarge {
@@ -103,6 +126,36 @@ const fn check_tokens(tokens: u32) -> Result<(), PromptFileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_of_nothing_is_named_as_what_it_is() {
+        for (set, says) in [
+            (PromptSet::from_file("f", "\n"), "The prompt file `f`"),
+            (
+                PromptSet::conversations_from_file("f", ""),
+                "The file of conversations `f`",
+            ),
+            (PromptSet::trace_from_file("f", ""), "The trace `f`"),
+        ] {
+            let error = set.expect_err("nothing in it").to_string();
+            assert!(error.starts_with(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_stored_is_named_by_its_place() {
+        let chat = r#"{"messages": [{"role": "user", "content": "a\u0000b"}]}"#;
+        let sound = r#"{"messages": [{"role": "user", "content": "a"}]}"#;
+        for set in [
+            PromptSet::from_file("f", "one\ntw\0o\n"),
+            PromptSet::from_file("f", &format!("{sound}\n{chat}\n")),
+            PromptSet::conversations_from_file("f", &format!("{sound}\n{chat}\n")),
+        ] {
+            let error = set.expect_err("refused").to_string();
+            assert!(error.starts_with("Entry 2 of `f`"), "{error}");
+            assert!(error.contains("holds a NUL character"), "{error}");
+        }
+    }
 
     #[test]
     fn lengths_have_bounds() {

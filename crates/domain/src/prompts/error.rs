@@ -17,8 +17,18 @@ pub enum PromptFileError {
         "The prompt file `{0}` holds no prompt. Put one prompt on each line, or one JSON object with a \"prompt\", \"messages\" or \"conversations\" on each line."
     )]
     Empty(String),
+    /// No conversation in it.
+    #[error(
+        "The file of conversations `{0}` holds no question. Put one conversation on each line, as a JSON object with \"messages\" or \"conversations\"."
+    )]
+    NoConversations(String),
+    /// No request in it.
+    #[error(
+        "The trace `{0}` holds no request. Put one on each line, as JSON with \"timestamp\", \"input_length\" and \"output_length\", or as CSV with a head line."
+    )]
+    NoRequests(String),
     /// A line, or an entry that begins on it, that cannot be used.
-    #[error("Line {line} of the prompt file `{name}` is not usable: {reason}")]
+    #[error("Line {line} of the file `{name}` is not usable: {reason}")]
     Line {
         /// The file.
         name: String,
@@ -28,7 +38,7 @@ pub enum PromptFileError {
         reason: String,
     },
     /// Too large to travel with every run.
-    #[error("The prompt file `{name}` holds {bytes} bytes of prompts; at most {max} are kept with a run. Use fewer or shorter prompts.", max = MAX_FILE_BYTES)]
+    #[error("The file `{name}` holds {bytes} bytes of prompts; at most {max} are kept with a run. Use fewer or shorter ones.", max = MAX_FILE_BYTES)]
     TooLarge {
         /// The file.
         name: String,

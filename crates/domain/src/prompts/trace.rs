@@ -311,7 +311,7 @@ mod tests {
         for text in ["", head] {
             assert_eq!(
                 PromptSet::trace_from_file("t", text),
-                Err(PromptFileError::Empty("t".to_owned()))
+                Err(PromptFileError::NoRequests("t".to_owned()))
             );
         }
         let years = format!("{head}\n0,1,1\n99999999999,1,1");

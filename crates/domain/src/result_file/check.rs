@@ -27,9 +27,9 @@ pub(super) const TIMES: std::ops::Range<Timestamp> =
     Timestamp(946_684_800_000_000)..Timestamp(7_258_118_400_000_000);
 
 /// Most characters of a model's name.
-pub(super) const MAX_MODEL: usize = 500;
+pub const MAX_MODEL: usize = 500;
 /// Most characters of an address.
-pub(super) const MAX_ADDRESS: usize = 2000;
+pub const MAX_ADDRESS: usize = 2000;
 /// Most settings of a server.
 pub(super) const MAX_SETTINGS: usize = 1000;
 /// Most characters of a setting's value.

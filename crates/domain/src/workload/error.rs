@@ -107,6 +107,14 @@ pub enum WorkloadError {
         "The field `{0}` of the request is set by the workload. Leave it out of the further fields."
     )]
     ExtraField(String),
+    /// A further field that no database can keep.
+    #[error(
+        "The further field `{0}` holds a NUL character, which cannot be stored. Remove it from the further fields."
+    )]
+    ExtraNul(String),
+    /// Deeper than [`limits::EXTRA_DEPTH`].
+    #[error("The further field `{0}` is nested too deeply to be read back. Choose at most {max} levels.", max = limits::EXTRA_DEPTH)]
+    ExtraDepth(String),
     /// Goodput bounds.
     #[error(transparent)]
     Bounds(crate::goodput::BoundsError),

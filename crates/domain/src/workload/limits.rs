@@ -17,5 +17,8 @@ pub const LEVELS: usize = 64;
 pub const RATE: f64 = 10_000.0;
 /// Smallest and largest burstiness.
 pub const BURSTINESS: (f64, f64) = (0.01, 1000.0);
+/// Deepest nesting of the further fields: a reader of JSON takes 128 levels, and the
+/// fields stand within a workload, within a run, within an answer.
+pub const EXTRA_DEPTH: usize = 64;
 /// Slowest and fastest replay of a trace.
 pub const SPEED: (f64, f64) = (0.01, 1000.0);

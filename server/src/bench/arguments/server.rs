@@ -17,7 +17,7 @@ const USUAL_KEY_VARIABLE: &str = "OPENAI_API_KEY";
 pub(crate) struct ServerArguments {
     /// Model name to send; usually the first that the server lists.
     #[arg(long, value_name = "NAME")]
-    model: Option<String>,
+    pub(super) model: Option<String>,
 
     /// What the measured configuration is called; kept in the result.
     #[arg(long, value_name = "CONFIGURATION")]

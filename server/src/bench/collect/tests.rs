@@ -72,6 +72,20 @@ fn request(stage: u32, seq: u32, failure: Option<Failure>) -> MeterEventKind {
 }
 
 #[test]
+fn a_clock_that_is_set_back_ends_no_measurement_before_its_begin() {
+    let mut collected = collected(vec![request(0, 0, None)]);
+    let began = collected.first;
+    collected.take(MeterEvent {
+        seq: 2,
+        at: Timestamp(NEW_YEAR - 1_000_000),
+        kind: MeterEventKind::Finished {
+            outcome: MeterOutcome::Complete,
+        },
+    });
+    assert_eq!(collected.last, began);
+}
+
+#[test]
 fn a_measurement_is_checked_as_a_whole() {
     let subject = Subject {
         info: None,

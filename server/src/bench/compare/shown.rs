@@ -10,6 +10,7 @@ use tokdyno_domain::{
 };
 
 use super::{Compared, ComparedResult};
+use crate::bench::terminal::name;
 
 /// Most characters of a value; prompts in a workload are long.
 const LONGEST_VALUE: usize = 60;
@@ -38,7 +39,7 @@ impl Compared {
         }
         let verdicts = self.verdicts.iter().map(|verdict| &verdict.sentence);
         for sentence in verdicts.chain(&self.crossovers) {
-            out.push_str(&format!("{sentence}\n"));
+            out.push_str(&format!("{}\n", name(sentence)));
         }
         if self.simulated {
             out.push_str("\n*** SIMULATED: what carries this mark comes from the stand-in engine and says nothing about a real GPU. ***\n");
@@ -62,8 +63,8 @@ impl Compared {
             out.push_str(&format!(
                 "  workload, {}: {} | {}\n",
                 difference.field,
-                short(&value(one)),
-                short(&value(other))
+                name(&short(&value(one))),
+                name(&short(&value(other)))
             ));
         }
         for difference in &self.differences {
@@ -95,7 +96,7 @@ fn described(result: &ComparedResult) -> String {
     if result.simulated {
         parts.push("SIMULATED".to_owned());
     }
-    parts.join(" · ")
+    name(&parts.join(" · ")).into_owned()
 }
 
 fn keyed(difference: &Difference) -> String {
@@ -108,7 +109,7 @@ fn keyed(difference: &Difference) -> String {
                 .map_or_else(|| "not known".to_owned(), short)
         })
         .collect();
-    format!("{}: {}", difference.key, values.join(" | "))
+    name(&format!("{}: {}", difference.key, values.join(" | "))).into_owned()
 }
 
 fn value(value: &Value) -> String {

@@ -64,9 +64,7 @@ fn a_circle_of_links_is_refused() {
 }
 
 #[test]
-fn a_pipe_is_written_into_and_stays_a_pipe() {
-    use std::os::unix::fs::FileTypeExt;
-
+fn what_would_wait_for_ever_or_be_destroyed_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let pipe = folder.path().join("pipe");
     rustix::fs::mknodat(
@@ -77,20 +75,41 @@ fn a_pipe_is_written_into_and_stays_a_pipe() {
         0,
     )
     .expect("a pipe");
-    // Nobody reads yet, and this must not wait for anybody.
-    Destination::named(Some(&pipe)).check().expect("writable");
-    // Open in both directions, so that a writer that never comes ends in a
-    // failed assertion rather than in a wait.
-    let mut reader = fs::File::options()
-        .read(true)
-        .write(true)
-        .open(&pipe)
-        .expect("opened");
-    let target = Target::of(&pipe).expect("a target");
-    target.write(b"{}\n").expect("written");
-    let kind = fs::symlink_metadata(&pipe).expect("there").file_type();
-    assert!(kind.is_fifo(), "{kind:?}");
-    let mut text = [0; 3];
+    let socket = folder.path().join("socket");
+    let _listening = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+    for (path, kind) in [(pipe, "a named pipe"), (socket, "a socket")] {
+        let destination = Destination::named(Some(&path));
+        for refused in [destination.check(), destination.write(&1)] {
+            let error = refused.expect_err("refused").to_string();
+            assert!(
+                error.contains(kind) && error.contains("--json -"),
+                "{error}"
+            );
+        }
+        assert_eq!(destination.regular_file(), None);
+    }
+}
+
+#[test]
+fn a_pipe_of_the_shell_and_a_device_are_written_into() {
+    use std::os::fd::AsRawFd as _;
+
+    let (mut reader, writer) = io::pipe().expect("a pipe");
+    let named = format!("/dev/fd/{}", writer.as_raw_fd());
+    let destination = Destination::named(Some(Path::new(&named)));
+    destination.check().expect("writable");
+    destination.write(&1).expect("written");
+    let mut text = [0; 2];
     io::Read::read_exact(&mut reader, &mut text).expect("read");
-    assert_eq!(&text, b"{}\n");
+    assert_eq!(&text, b"1\n");
+    // Nobody will ever read what is written now.
+    drop(reader);
+    assert!(destination.write(&1).is_err());
+
+    let null = Destination::named(Some(Path::new("/dev/null")));
+    null.check().expect("writable");
+    null.write(&1).expect("written");
+    let full = Destination::named(Some(Path::new("/dev/full")));
+    full.check().expect("looks writable");
+    assert!(matches!(full.write(&1), Err(OutputError::File { .. })));
 }

@@ -1,5 +1,5 @@
 use tokdyno_domain::{
-    meter::MeterEventKind,
+    meter::{MeterEvent, MeterEventKind},
     timestamp::Timestamp,
     workload::{LoadLevel, Preset, StageKind, StageSize, Workload},
 };
@@ -87,13 +87,88 @@ fn only_the_last_line_may_be_cut_off() {
                 outcome: MeterOutcome::Cancelled,
             },
         );
-    let read = |text: &str| read_events("e", text.as_bytes());
+    let read = |text: &str| Events::read("e", text.as_bytes()).map(|events| events.collected);
     let collected = read(&whole).expect("events");
     assert_eq!(collected.outcome(), Some(&MeterOutcome::Cancelled));
     let cut = read(&whole[..whole.len() - 5]).expect("events");
     assert_eq!(cut.outcome(), None);
     let error = read(&format!("{{\"seq\":1\n{whole}")).expect_err("changed");
     assert!(error.to_string().starts_with("Line 1 of e"), "{error}");
+}
+
+#[test]
+fn a_file_of_two_measurements_is_refused() {
+    let read = |text: &str| Events::read("e", text.as_bytes());
+    let last = |seq| {
+        event(
+            seq,
+            MeterEventKind::Finished {
+                outcome: MeterOutcome::Complete,
+            },
+        )
+    };
+    let once = started() + &last(2);
+    for (text, line) in [
+        (once.clone() + &once, 3),
+        (started() + &started(), 2),
+        (once.clone() + &last(3), 3),
+    ] {
+        let error = read(&text).expect_err("twice").to_string();
+        assert!(error.starts_with(&format!("Line {line} of e")), "{error}");
+    }
+    assert!(read(&once).expect("events").is_whole());
+    let gap = read(&(started() + &last(9))).expect("events");
+    assert!(gap.has_gap && !gap.is_whole());
+    assert!(!read(&started()).expect("events").is_whole());
+}
+
+#[test]
+fn only_what_the_files_hold_is_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let spool = Spool::begin(&folder.path().join("r.json"), &around()).expect("begun");
+    let events = spool.events().expect("a name");
+    assert_eq!(spool.kept(), Kept::Nothing, "no events yet");
+    fs::write(&events, started()).expect("written");
+    assert_eq!(spool.kept(), Kept::Nothing, "no request is over");
+    let whole = started()
+        + &event(
+            2,
+            MeterEventKind::Finished {
+                outcome: MeterOutcome::Complete,
+            },
+        );
+    fs::write(&events, whole).expect("written");
+    assert_eq!(spool.kept(), Kept::Whole);
+    fs::remove_file(&spool.spec).expect("removed");
+    assert_eq!(spool.kept(), Kept::Nothing, "nobody knows what it was");
+}
+
+#[test]
+fn a_companion_of_somebody_else_is_not_written_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let result = folder.path().join("r.json");
+    let spec = folder.path().join("r.json.spec.json");
+    for theirs in [
+        "{\"openapi\": 3}",
+        "text",
+        "{\"tool\": \"other\", \"meter_schema\": 2}",
+    ] {
+        fs::write(&spec, theirs).expect("written");
+        let error = Spool::begin(&result, &around()).expect_err("foreign");
+        assert!(matches!(error, SpoolError::Foreign(_)), "{error}");
+        assert_eq!(fs::read_to_string(&spec).expect("read"), theirs);
+    }
+    // That of another version, or an empty one, is of no use to anybody.
+    for left in [
+        "",
+        "{\"tool\": \"tokdyno\", \"meter_schema\": 1, \"url\": \"a long one\"}",
+    ] {
+        fs::write(&spec, left).expect("written");
+        let spool = Spool::begin(&result, &around()).expect("begun");
+        let text = fs::read(&spec).expect("read");
+        read_companion(&spec, &text).expect("written anew");
+        spool.remove();
+    }
 }
 
 #[test]
