@@ -43,15 +43,22 @@ pub fn change(ratio: f64) -> String {
     format!("{sign}{:.1} %", percent.abs())
 }
 
-/// A share as a percentage: 0.42 → `42 %`, 0.004 → `0.4 %`.
+/// A share as a percentage: 0.42 → `42 %`, 0.004 → `0.4 %`, -0.18 → `−18 %`.
 #[must_use]
 pub fn share(value: f64) -> String {
-    let percent = value * 100.0;
-    if percent != 0.0 && percent.abs() < 10.0 {
-        format!("{percent:.1} %")
+    let percent = value.abs() * 100.0;
+    let digits = usize::from(percent != 0.0 && percent < 10.0);
+    let number = format!("{percent:.digits$}");
+    // What rounds to nothing has no sign.
+    let is_nothing = number
+        .chars()
+        .all(|character| matches!(character, '0' | '.'));
+    let sign = if value < 0.0 && !is_nothing {
+        "−"
     } else {
-        format!("{percent:.0} %")
-    }
+        ""
+    };
+    format!("{sign}{number} %")
 }
 
 /// A stated share, with no more digits than it has, up to two: 0.02 → `2 %`,
@@ -139,6 +146,8 @@ mod tests {
         assert_eq!(change(0.979), "−2.1 %");
         assert_eq!(share(0.42), "42 %");
         assert_eq!(share(0.004), "0.4 %");
+        assert_eq!(share(-0.18), "−18 %");
+        assert_eq!(share(-0.0001), "0.0 %");
         assert_eq!(percent(0.02), "2 %");
         assert_eq!(percent(0.005), "0.5 %");
         assert_eq!(percent(1.0 - 0.05 / 11.0), "99.55 %");
