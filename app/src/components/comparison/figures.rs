@@ -45,17 +45,7 @@ pub(super) fn Figures(
     view! {
         <section class="section">
             <h2>"Figures"</h2>
-            <TableBox label="Figures with their ratio to the baseline">
-                <table class="data">
-                    <thead>
-                        <tr>
-                            <th scope="col">"Metric"</th>
-                            {heads(&names, "num")}
-                        </tr>
-                    </thead>
-                    <tbody>{body}</tbody>
-                </table>
-            </TableBox>
+            {table("Figures with their ratio to the baseline", &names, body)}
             <p class="muted">
                 "Mean over repeats, their smallest and largest, and their number. The change is against the baseline and is no verdict: the verdicts stand above."
                 {trace}
@@ -88,23 +78,31 @@ pub(super) fn GroupFigures(
         view! {
             <section class="section">
                 <h2>"Figures of the configurations"</h2>
-                <TableBox label="Figures of the configurations with their ratio to the baseline">
-                    <table class="data">
-                        <thead>
-                            <tr>
-                                <th scope="col">"Metric"</th>
-                                {heads(&names, "num")}
-                            </tr>
-                        </thead>
-                        <tbody>{body}</tbody>
-                    </table>
-                </TableBox>
+                {table("Figures of the configurations with their ratio to the baseline", &names, body)}
                 <p class="muted">
                     "Mean over launches, each the geometric mean of its repeats; of a single launch, over its repeats."
                 </p>
             </section>
         }
     })
+}
+
+/// The rows beneath the names of those whose figures they are.
+fn table(label: &'static str, names: &[String], body: Vec<AnyView>) -> impl IntoView + use<> {
+    let heads = heads(names, "num");
+    view! {
+        <TableBox label=label>
+            <table class="data">
+                <thead>
+                    <tr>
+                        <th scope="col">"Metric"</th>
+                        {heads}
+                    </tr>
+                </thead>
+                <tbody>{body}</tbody>
+            </table>
+        </TableBox>
+    }
 }
 
 /// A row per figure; the first of each load level is set apart, and bears its anchor.
