@@ -96,7 +96,7 @@ impl Column<'_> {
                 Some((cell.estimate, cell.doubtful))
             }
             Place::Group(place) => {
-                let cell = row.groups.get(place).copied().flatten()?;
+                let cell = row.groups.get(place)?.as_ref()?;
                 Some((cell.estimate, cell.doubtful))
             }
         }
@@ -373,6 +373,7 @@ mod tests {
                         launches: 2,
                         ratio: None,
                         doubtful: false,
+                        runs: Vec::new(),
                     })
                 })
                 .to_vec();
