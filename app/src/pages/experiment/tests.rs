@@ -3,11 +3,14 @@
 use std::collections::BTreeSet;
 
 use leptos::{prelude::*, reactive::owner::Owner};
-use tokdyno_domain::views::{ChartView, experiments::ExperimentView};
+use tokdyno_domain::{
+    experiment::ExperimentState,
+    views::{ChartView, experiments::ExperimentView},
+};
 
 use super::{
-    attribution::Attributions, board::Board, data::ExperimentData, heat::HeatMaps,
-    results::Results, samples,
+    actions::Actions, attribution::Attributions, board::Board, data::ExperimentData,
+    heat::HeatMaps, results::Results, samples,
 };
 
 fn html(view: ExperimentView<ChartView>, of: impl FnOnce(ExperimentData) -> AnyView) -> String {
@@ -77,6 +80,18 @@ fn a_figure_that_is_not_judged_is_pale() {
         }
     }
     assert_eq!(tints(view), BTreeSet::from(["1".to_owned()]));
+}
+
+#[test]
+fn an_experiment_that_stops_by_itself_can_still_be_cancelled() {
+    let in_state = |state| {
+        let mut view = samples::grid(1);
+        view.summary.state = state;
+        let html = html(view, |data| view! { <Actions data/> }.into_any());
+        html.contains("Cancel experiment")
+    };
+    assert!(in_state(ExperimentState::Stopping));
+    assert!(!in_state(ExperimentState::Cancelled));
 }
 
 #[test]
