@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::RunFacts;
 use crate::{
-    conditions::StageConditions,
     engine::EngineKind,
     ids::{ContentHash, HostId, LaunchId, ProfileId, RunId},
     metrics::{Distribution, METRIC_VERSION},
@@ -21,38 +20,15 @@ use crate::{
 fn stage(kind: StageKind, repeat: u32) -> StageView {
     StageView {
         index: repeat,
-        kind,
-        repeat,
-        complete: true,
-        source: Source::Measured,
-        disputed: false,
         completed: 4,
-        failed: 0,
-        cancelled: 0,
         duration_s: Some(1.0),
-        prompt_tokens: None,
         output_tokens: 1024,
-        cached_tokens: None,
-        output_tps: None,
-        steady_output_tps: None,
-        peak_output_tps: None,
-        request_throughput: None,
         achieved_concurrency: Some(1.0),
-        peak_in_flight: None,
-        chunks: None,
         ttft_ms: Distribution::of(vec![20.0, 30.0]),
-        ttft_intended_ms: Distribution::default(),
-        first_answer_ms: Distribution::default(),
         tpot_ms: Distribution::of(vec![10.0, 12.0]),
-        itl_ms: Distribution::default(),
-        icl_ms: Distribution::default(),
         e2el_ms: Distribution::of(vec![2800.0]),
-        e2e_tps: Distribution::default(),
         decode_tps: Distribution::of(vec![90.0, 100.0]),
-        goodput: None,
-        conditions: StageConditions::default(),
-        flags: vec![],
-        remark: None,
+        ..StageView::blank(kind, repeat, Source::Measured)
     }
 }
 

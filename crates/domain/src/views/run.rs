@@ -320,6 +320,48 @@ pub struct StageView {
     pub remark: Option<String>,
 }
 
+impl StageView {
+    /// A stage that ran to its end, without a request, a figure or a flag.
+    #[must_use]
+    pub fn blank(kind: StageKind, repeat: u32, source: Source) -> Self {
+        Self {
+            index: 0,
+            kind,
+            repeat,
+            complete: true,
+            source,
+            disputed: false,
+            completed: 0,
+            failed: 0,
+            cancelled: 0,
+            duration_s: None,
+            prompt_tokens: None,
+            output_tokens: 0,
+            cached_tokens: None,
+            output_tps: None,
+            steady_output_tps: None,
+            peak_output_tps: None,
+            request_throughput: None,
+            achieved_concurrency: None,
+            peak_in_flight: None,
+            chunks: None,
+            ttft_ms: Distribution::default(),
+            ttft_intended_ms: Distribution::default(),
+            first_answer_ms: Distribution::default(),
+            tpot_ms: Distribution::default(),
+            itl_ms: Distribution::default(),
+            icl_ms: Distribution::default(),
+            e2el_ms: Distribution::default(),
+            e2e_tps: Distribution::default(),
+            decode_tps: Distribution::default(),
+            goodput: None,
+            conditions: StageConditions::default(),
+            flags: Vec::new(),
+            remark: None,
+        }
+    }
+}
+
 /// A page of request records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordPage {
