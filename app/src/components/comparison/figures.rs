@@ -45,7 +45,7 @@ pub(super) fn Figures(
     view! {
         <section class="section">
             <h2>"Figures"</h2>
-            {table("Figures with their ratio to the baseline", &names, body)}
+            <FigureTable label="Figures with their ratio to the baseline" names=names body=body/>
             <p class="muted">
                 "Mean over repeats, their smallest and largest, and their number. The change is against the baseline and is no verdict: the verdicts stand above."
                 {trace}
@@ -84,7 +84,11 @@ pub(super) fn GroupFigures(
         view! {
             <section class="section">
                 <h2>"Figures of the configurations"</h2>
-                {table("Figures of the configurations with their ratio to the baseline", &names, body)}
+                <FigureTable
+                    label="Figures of the configurations with their ratio to the baseline"
+                    names=names
+                    body=body
+                />
                 <p class="muted">
                     "Mean over launches, each the geometric mean of its repeats; of a single launch, over its repeats."
                 </p>
@@ -94,15 +98,15 @@ pub(super) fn GroupFigures(
 }
 
 /// The rows beneath the names of those whose figures they are.
-fn table(label: &'static str, names: &[String], body: Vec<AnyView>) -> impl IntoView + use<> {
-    let heads = heads(names, "num");
+#[component]
+fn FigureTable(label: &'static str, names: Vec<String>, body: Vec<AnyView>) -> impl IntoView {
     view! {
         <TableBox label=label>
             <table class="data">
                 <thead>
                     <tr>
                         <th scope="col">"Metric"</th>
-                        {heads}
+                        {heads(&names, "num")}
                     </tr>
                 </thead>
                 <tbody>{body}</tbody>
