@@ -5,16 +5,15 @@ use std::collections::BTreeMap;
 use super::RunFacts;
 use crate::{
     engine::EngineKind,
-    ids::{ContentHash, HostId, LaunchId, ProfileId, RunId},
+    ids::{HostId, LaunchId, ProfileId, RunId},
     metrics::{Distribution, METRIC_VERSION},
-    run::RunState,
     source::Source,
     timestamp::Timestamp,
     views::{
         run::{RunSummary, StageView},
         run_host::RunLaunch,
     },
-    workload::{Arrivals, StageKind, Thousandths},
+    workload::{Arrivals, Preset, StageKind, Thousandths},
 };
 
 fn stage(kind: StageKind, repeat: u32) -> StageView {
@@ -82,33 +81,23 @@ pub(crate) fn recorded(
 }
 
 pub(crate) fn run(id: i64, configuration: &str, stages: Vec<StageView>) -> RunFacts {
+    let source = stages
+        .first()
+        .map_or(Source::Measured, |stage| stage.source);
     RunFacts {
         summary: RunSummary {
-            id: RunId(id),
-            configuration: configuration.to_owned(),
-            state: RunState::Finished,
-            reason: None,
-            cancel_requested: false,
-            queue_place: None,
-            source: stages
-                .first()
-                .map_or(Source::Measured, |stage| stage.source),
             engine: EngineKind::Sglang,
             engine_version: Some("0.5.23".to_owned()),
             model: "m".to_owned(),
             hardware: "8 GPUs".to_owned(),
-            endpoint: None,
-            workload_name: "standard".to_owned(),
-            workload_hash: ContentHash::of(b"w"),
             workload_text: "256 tokens".to_owned(),
-            created_at: Timestamp(id),
-            started_at: Some(Timestamp(id)),
-            finished_at: Some(Timestamp(id)),
-            single_stream: None,
-            peak_output: None,
-            peak_rate: None,
-            flagged: false,
-            launch: None,
+            ..RunSummary::finished(
+                RunId(id),
+                configuration.to_owned(),
+                source,
+                &Preset::Standard.workload(),
+                Timestamp(id),
+            )
         },
         stages,
         settings: BTreeMap::from([("tp_size".to_owned(), "8".to_owned())]),

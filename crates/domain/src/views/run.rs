@@ -19,7 +19,7 @@ use crate::{
     source::Source,
     statistics::Estimate,
     timestamp::Timestamp,
-    workload::StageKind,
+    workload::{StageKind, Workload},
 };
 
 /// A run in a list.
@@ -74,6 +74,44 @@ pub struct RunSummary {
     /// The launch that was measured; none for a bare address or an import.
     #[serde(default)]
     pub launch: Option<RunLaunch>,
+}
+
+impl RunSummary {
+    /// A finished run of which nothing more is known than what it measured, and when.
+    #[must_use]
+    pub fn finished(
+        id: RunId,
+        configuration: String,
+        source: Source,
+        workload: &Workload,
+        at: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            configuration,
+            state: RunState::Finished,
+            reason: None,
+            cancel_requested: false,
+            queue_place: None,
+            source,
+            engine: EngineKind::Other,
+            engine_version: None,
+            model: String::new(),
+            hardware: String::new(),
+            endpoint: None,
+            workload_name: workload.name.clone(),
+            workload_hash: workload.hash(),
+            workload_text: workload.describe(),
+            created_at: at,
+            started_at: Some(at),
+            finished_at: Some(at),
+            single_stream: None,
+            peak_output: None,
+            peak_rate: None,
+            flagged: false,
+            launch: None,
+        }
+    }
 }
 
 /// What the list shows.
