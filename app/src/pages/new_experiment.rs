@@ -30,7 +30,7 @@ mod form;
 mod levels;
 mod preview;
 #[cfg(test)]
-pub(super) mod samples;
+pub(crate) mod samples;
 mod varied;
 
 use leptos::{prelude::*, task::spawn_local};

@@ -177,6 +177,7 @@ pub fn check(run: &RunParts<'_>) -> Vec<(u32, StageFlag)> {
             cache::check(run, stage),
             bundled::check(stage),
             loops::check(stage),
+            requests::check_stage(&samples, stage.kind),
         ];
         let flags = flags.into_iter().flatten().chain(meanwhile(&samples, &own));
         found.extend(flags.map(|flag| (stage.index, flag)));
@@ -188,11 +189,16 @@ pub fn check(run: &RunParts<'_>) -> Vec<(u32, StageFlag)> {
     found
 }
 
-/// What the host's samples tell a reader of the figures, over all of a run.
+/// What the host's samples tell a reader of the figures, over all of a run. Of requests
+/// of others within a stage that stage's flags tell: how many are too many depends on
+/// its load.
 #[must_use]
 pub fn host(samples: &[RunSample], own: &Own) -> Vec<StageFlag> {
     let own = own.with_first_of(samples);
-    meanwhile(&samples.iter().collect::<Vec<_>>(), &own).collect()
+    let samples: Vec<&RunSample> = samples.iter().collect();
+    meanwhile(&samples, &own)
+        .chain(requests::check_between(&samples))
+        .collect()
 }
 
 fn meanwhile(samples: &[&RunSample], own: &Own) -> impl Iterator<Item = StageFlag> + use<> {
@@ -201,7 +207,6 @@ fn meanwhile(samples: &[&RunSample], own: &Own) -> impl Iterator<Item = StageFla
         clocks::held_down(samples, own),
         heat::check(samples, own),
         processes::check(samples, own),
-        requests::check(samples),
     ]
     .into_iter()
     .flatten()

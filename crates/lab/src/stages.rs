@@ -435,52 +435,33 @@ pub(crate) async fn headlines(
     .await?;
     let mut of_run: HashMap<i64, Vec<StageView>> = HashMap::with_capacity(runs.len());
     for row in rows {
+        let kind = ShapeRow {
+            kind: &row.kind,
+            concurrency: row.concurrency,
+            rate: row.rate,
+            rate_to: row.rate_to,
+            arrivals: row.arrivals.as_deref(),
+            burstiness: row.burstiness,
+            speed: row.speed,
+        }
+        .kind();
+        let source = Source::from_word(&row.source).unwrap_or(Source::Imported);
         of_run.entry(row.run_id).or_default().push(StageView {
             index: small(row.stage),
-            kind: ShapeRow {
-                kind: &row.kind,
-                concurrency: row.concurrency,
-                rate: row.rate,
-                rate_to: row.rate_to,
-                arrivals: row.arrivals.as_deref(),
-                burstiness: row.burstiness,
-                speed: row.speed,
-            }
-            .kind(),
-            repeat: small(row.repeat),
             complete: row.complete,
-            source: Source::from_word(&row.source).unwrap_or(Source::Imported),
             disputed: row.disputed,
             completed: unsigned(row.completed),
             failed: unsigned(row.failed),
-            cancelled: 0,
-            duration_s: None,
-            prompt_tokens: None,
-            output_tokens: 0,
-            cached_tokens: None,
             output_tps: row.output_tps,
             steady_output_tps: row.steady_output_tps,
-            peak_output_tps: None,
             request_throughput: row.request_throughput,
-            achieved_concurrency: None,
-            peak_in_flight: None,
-            chunks: None,
-            ttft_ms: Distribution::default(),
-            ttft_intended_ms: Distribution::default(),
-            first_answer_ms: Distribution::default(),
-            tpot_ms: Distribution::default(),
-            itl_ms: Distribution::default(),
-            icl_ms: Distribution::default(),
-            e2el_ms: Distribution::default(),
             e2e_tps: Distribution {
                 p50: row.e2e_tps,
                 ..Distribution::default()
             },
-            decode_tps: Distribution::default(),
-            goodput: None,
-            conditions: StageConditions::default(),
             flags: row.flags.map(|flags| flags.0).unwrap_or_default(),
             remark: row.remark,
+            ..StageView::blank(kind, small(row.repeat), source)
         });
     }
     Ok(of_run)

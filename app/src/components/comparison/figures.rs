@@ -45,17 +45,7 @@ pub(super) fn Figures(
     view! {
         <section class="section">
             <h2>"Figures"</h2>
-            <TableBox label="Figures with their ratio to the baseline">
-                <table class="data">
-                    <thead>
-                        <tr>
-                            <th scope="col">"Metric"</th>
-                            {heads(&names, "num")}
-                        </tr>
-                    </thead>
-                    <tbody>{body}</tbody>
-                </table>
-            </TableBox>
+            <FigureTable label="Figures with their ratio to the baseline" names=names body=body/>
             <p class="muted">
                 "Mean over repeats, their smallest and largest, and their number. The change is against the baseline and is no verdict: the verdicts stand above."
                 {trace}
@@ -81,30 +71,48 @@ pub(super) fn GroupFigures(
             row.groups
                 .iter()
                 .zip(&groups)
-                .map(|(figure, group)| group_cell(*figure, &behind(row, group, &runs), row.kind, ties))
+                .map(|(figure, group)| {
+                    let figure = figure.clone().map(|figure| {
+                        let behind = behind(&figure, row, group, &runs);
+                        (figure, behind)
+                    });
+                    group_cell(figure, row.kind, ties)
+                })
                 .collect_view()
                 .into_any()
         });
         view! {
             <section class="section">
                 <h2>"Figures of the configurations"</h2>
-                <TableBox label="Figures of the configurations with their ratio to the baseline">
-                    <table class="data">
-                        <thead>
-                            <tr>
-                                <th scope="col">"Metric"</th>
-                                {heads(&names, "num")}
-                            </tr>
-                        </thead>
-                        <tbody>{body}</tbody>
-                    </table>
-                </TableBox>
+                <FigureTable
+                    label="Figures of the configurations with their ratio to the baseline"
+                    names=names
+                    body=body
+                />
                 <p class="muted">
                     "Mean over launches, each the geometric mean of its repeats; of a single launch, over its repeats."
                 </p>
             </section>
         }
     })
+}
+
+/// The rows beneath the names of those whose figures they are.
+#[component]
+fn FigureTable(label: &'static str, names: Vec<String>, body: Vec<AnyView>) -> impl IntoView {
+    view! {
+        <TableBox label=label>
+            <table class="data">
+                <thead>
+                    <tr>
+                        <th scope="col">"Metric"</th>
+                        {heads(&names, "num")}
+                    </tr>
+                </thead>
+                <tbody>{body}</tbody>
+            </table>
+        </TableBox>
+    }
 }
 
 /// A row per figure; the first of each load level is set apart, and bears its anchor.
@@ -172,8 +180,8 @@ fn cell(cell: Option<CompareCell>, run: RunId, kind: StageKind, ties: Ties) -> A
     .into_any()
 }
 
-fn group_cell(cell: Option<GroupCell>, behind: &[RunId], kind: StageKind, ties: Ties) -> AnyView {
-    let Some(cell) = cell else {
+fn group_cell(cell: Option<(GroupCell, Vec<RunId>)>, kind: StageKind, ties: Ties) -> AnyView {
+    let Some((cell, behind)) = cell else {
         return view! { <td class="num"><EstimateCell estimate=None/></td> }.into_any();
     };
     let change = cell
@@ -184,14 +192,23 @@ fn group_cell(cell: Option<GroupCell>, behind: &[RunId], kind: StageKind, ties: 
             <EstimateCell estimate=Some(cell.estimate) doubtful=cell.doubtful/>
             {change}
             <span class="row-note">{text::plural(cell.launches.into(), "launch", "launches")}</span>
-            {traces(behind, kind, ties)}
+            {traces(&behind, kind, ties)}
         </td>
     }
     .into_any()
 }
 
-/// The runs of a configuration that have a figure.
-fn behind(row: &CompareRow, group: &CompareGroup, runs: &[RunId]) -> Vec<RunId> {
+/// The runs that a configuration's figure is of. An older document does not tell them:
+/// then those of the configuration that have one.
+fn behind(
+    figure: &GroupCell,
+    row: &CompareRow,
+    group: &CompareGroup,
+    runs: &[RunId],
+) -> Vec<RunId> {
+    if !figure.runs.is_empty() {
+        return figure.runs.clone();
+    }
     row.cells
         .iter()
         .zip(runs)
@@ -243,6 +260,7 @@ mod tests {
                     launches: 2,
                     ratio: None,
                     doubtful: false,
+                    runs: Vec::new(),
                 }),
                 None,
             ],
@@ -278,6 +296,20 @@ mod tests {
         }
         assert!(!html.contains("/runs/11"), "it has no figure: {html}");
         assert!(html.contains("id=\"figures-c-8\""), "{html}");
+    }
+
+    #[test]
+    fn a_configuration_leads_only_to_the_runs_that_its_figure_is_of() {
+        let mut row = row(&[Some(100.0), Some(102.0), None]);
+        if let Some(cell) = &mut row.groups[0] {
+            cell.runs = vec![RunId(9)];
+        }
+        let html = shown(vec![row], Ties::Live);
+        let links = |run| {
+            html.matches(&format!("href=\"/runs/{run}?level=c-8#records\""))
+                .count()
+        };
+        assert_eq!((links(7), links(9)), (1, 2), "{html}");
     }
 
     #[test]

@@ -5,11 +5,13 @@ use tokdyno_domain::{
     ids::{HostId, ProfileId, RunId},
     views::{
         compare::{ClassKind, CompareView},
+        profiles::ProfileList,
         run::RunSummary,
     },
 };
 
 use super::Ties;
+use crate::api;
 
 /// A chain of single changes that could be measured, from one profile to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,10 +70,40 @@ fn launched<C>(view: &CompareView<C>, runs: &[RunId]) -> Option<((ProfileId, Str
         .then_some(((first.0, first.1), first.3))
 }
 
-/// A link per chain.
+/// A link per chain whose ends can be chosen when one plans.
 #[component]
 pub(super) fn Ablations(ablations: Vec<Ablation>, ties: Ties) -> impl IntoView {
     (ties != Ties::Shared && !ablations.is_empty()).then(|| {
+        let profiles = Resource::new(|| (), |()| api::profiles());
+        let ablations = StoredValue::new(ablations);
+        view! {
+            <Suspense>
+                {move || Suspend::new(async move {
+                    // Without the list nobody knows what can be chosen.
+                    let profiles = profiles.await.ok()?;
+                    links(can_be_planned(ablations.get_value(), &profiles))
+                })}
+            </Suspense>
+        }
+    })
+}
+
+/// Those between profiles on the list. The profiles that an experiment makes for its
+/// cells are not on it, and archived ones are not launched.
+fn can_be_planned(ablations: Vec<Ablation>, list: &ProfileList) -> Vec<Ablation> {
+    let is_offered = |id: ProfileId| {
+        list.profiles
+            .iter()
+            .any(|card| card.id == id && !card.archived)
+    };
+    ablations
+        .into_iter()
+        .filter(|ablation| is_offered(ablation.base.0) && is_offered(ablation.to.0))
+        .collect()
+}
+
+fn links(ablations: Vec<Ablation>) -> Option<impl IntoView> {
+    (!ablations.is_empty()).then(|| {
         let links = ablations
             .into_iter()
             .map(|ablation| {
@@ -82,56 +114,48 @@ pub(super) fn Ablations(ablations: Vec<Ablation>, ties: Ties) -> impl IntoView {
                 }
             })
             .collect_view();
-        view! { <p class="cluster">{links}</p> }
+        view! {
+            <p class="cluster">
+                {links} <span class="muted">"Of each profile the newest revision is taken."</span>
+            </p>
+        }
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pages::new_experiment::samples;
     use tokdyno_domain::{
         analysis::{RunFacts, compare},
         chart::ChartSpec,
         engine::EngineKind,
-        ids::{ContentHash, LaunchId},
+        ids::LaunchId,
         metrics::METRIC_VERSION,
-        run::RunState,
         source::Source,
         timestamp::Timestamp,
         views::run_host::RunLaunch,
+        workload::Preset,
     };
 
     fn run(id: i64, profile: i64, host: i64, settings: [(&str, &str); 2]) -> RunFacts {
         RunFacts {
             summary: RunSummary {
-                id: RunId(id),
-                configuration: format!("profile {profile}"),
-                state: RunState::Finished,
-                reason: None,
-                cancel_requested: false,
-                queue_place: None,
-                source: Source::Measured,
                 engine: EngineKind::Sglang,
-                engine_version: None,
                 model: "m".to_owned(),
-                hardware: String::new(),
-                endpoint: None,
-                workload_name: "quick".to_owned(),
-                workload_hash: ContentHash::of(b"quick"),
-                workload_text: "quick".to_owned(),
-                created_at: Timestamp(0),
-                started_at: None,
-                finished_at: None,
-                single_stream: None,
-                peak_output: None,
-                peak_rate: None,
-                flagged: false,
                 launch: Some(RunLaunch {
                     launch: LaunchId(id),
                     host: (HostId(host), format!("gpu{host}")),
                     profile: (ProfileId(profile), format!("profile {profile}"), 1),
                     stamp: None,
                 }),
+                ..RunSummary::finished(
+                    RunId(id),
+                    format!("profile {profile}"),
+                    Source::Measured,
+                    &Preset::Quick.workload(),
+                    Timestamp(0),
+                )
             },
             stages: Vec::new(),
             settings: settings
@@ -168,5 +192,26 @@ mod tests {
         let mut address = to;
         address.summary.launch = None;
         assert!(addresses(&[base, address]).is_empty(), "not launched");
+    }
+
+    #[test]
+    fn only_profiles_on_the_list_can_be_planned_with() {
+        let view: CompareView<ChartSpec> = compare(&[
+            run(1, 4, 1, [("tp", "8"), ("page", "1")]),
+            run(2, 5, 1, [("tp", "4"), ("page", "64")]),
+        ])
+        .expect("a comparison");
+        let found = ablations(&view);
+        let planned = |cards: [(i64, bool); 2]| {
+            let mut list = samples::profiles();
+            for (card, (id, archived)) in list.profiles.iter_mut().zip(cards) {
+                (card.id, card.archived) = (ProfileId(id), archived);
+            }
+            can_be_planned(found.clone(), &list)
+        };
+        assert_eq!(found.len(), 1);
+        assert_eq!(planned([(4, false), (5, false)]), found);
+        assert_eq!(planned([(6, false), (5, false)]), [], "not on the list");
+        assert_eq!(planned([(4, false), (5, true)]), [], "archived");
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn Actions(data: ExperimentData) -> impl IntoView {
                         <Button data label="Resume" action=api::ResumeExperiment::url() busy
                             press=Callback::new(move |()| wish.run(Wish::Resume))/>
                     </Show>
-                    <Show when=move || !over.get() && state.get() != ExperimentState::Stopping>
+                    <Show when=move || !over.get()>
                         <Button data label="Cancel experiment"
                             action=api::CancelExperiment::url() busy
                             press=Callback::new(move |()| browser::open_dialog(DIALOG))/>

@@ -1,11 +1,16 @@
 //! What the page says of an experiment, as the server writes it.
 
+use std::collections::BTreeSet;
+
 use leptos::{prelude::*, reactive::owner::Owner};
-use tokdyno_domain::views::{ChartView, experiments::ExperimentView};
+use tokdyno_domain::{
+    experiment::ExperimentState,
+    views::{ChartView, experiments::ExperimentView},
+};
 
 use super::{
-    attribution::Attributions, board::Board, data::ExperimentData, heat::HeatMaps,
-    results::Results, samples,
+    actions::Actions, attribution::Attributions, board::Board, data::ExperimentData,
+    heat::HeatMaps, results::Results, samples,
 };
 
 fn html(view: ExperimentView<ChartView>, of: impl FnOnce(ExperimentData) -> AnyView) -> String {
@@ -55,6 +60,38 @@ fn a_grid_has_a_field_for_every_combination_that_leads_to_its_runs() {
         assert!(html.contains(&format!("href=\"/runs/{run}\"")), "{html}");
     }
     assert!(html.contains("NCCL_PROTO ↓ NCCL_ALGO →"), "{html}");
+}
+
+#[test]
+fn a_figure_that_is_not_judged_is_pale() {
+    let tints = |view: ExperimentView<ChartView>| -> BTreeSet<String> {
+        let html = html(view, |data| view! { <HeatMaps data/> }.into_any());
+        html.split("heat-better-")
+            .skip(1)
+            .map(|rest| rest.chars().take(1).collect())
+            .collect()
+    };
+    let mut view = samples::grid(18);
+    assert!(tints(view.clone()).contains("4"));
+    let results = view.results.as_mut().expect("figures");
+    for map in &mut results.heat_maps {
+        for entry in &mut map.entries {
+            entry.verdict = None;
+        }
+    }
+    assert_eq!(tints(view), BTreeSet::from(["1".to_owned()]));
+}
+
+#[test]
+fn an_experiment_that_stops_by_itself_can_still_be_cancelled() {
+    let in_state = |state| {
+        let mut view = samples::grid(1);
+        view.summary.state = state;
+        let html = html(view, |data| view! { <Actions data/> }.into_any());
+        html.contains("Cancel experiment")
+    };
+    assert!(in_state(ExperimentState::Stopping));
+    assert!(!in_state(ExperimentState::Cancelled));
 }
 
 #[test]

@@ -37,8 +37,8 @@ pub(in super::super) fn sglang() -> ProfileSpec {
     }
 }
 
-/// The form with the profiles `base` (1) and `tuned` (2), on host 4.
-pub(super) fn fields(query: &ParamsMap) -> Fields {
+/// The profiles `base` (1) and `tuned` (2), and host 4.
+pub(crate) fn profiles() -> ProfileList {
     let card = |id: i64, name: &str| ProfileCard {
         id: ProfileId(id),
         name: name.to_owned(),
@@ -53,16 +53,20 @@ pub(super) fn fields(query: &ParamsMap) -> Fields {
         cautions: Vec::new(),
         alive: 0,
     };
-    let profiles = ProfileList {
+    ProfileList {
         profiles: vec![card(1, "base"), card(2, "tuned")],
         builtins: Vec::new(),
         hosts: vec![(HostId(4), "gpu1".to_owned(), String::new())],
         may_operate: true,
-    };
+    }
+}
+
+/// The form with these profiles, on host 4.
+pub(super) fn fields(query: &ParamsMap) -> Fields {
     let servers = ServerList {
         alive: Vec::new(),
         over: Vec::new(),
         may_operate: true,
     };
-    Fields::from_query(query, &profiles, &servers)
+    Fields::from_query(query, &profiles(), &servers)
 }

@@ -6,7 +6,6 @@ use super::{RunFacts, compare};
 use crate::{
     chart::ChartSpec,
     comparison::{DifferenceKind, FrozenComparison},
-    conditions::StageConditions,
     metrics::Distribution,
     source::Source,
     statistics::Estimate,
@@ -233,39 +232,9 @@ fn set(stage: &mut StageView, metric: &str, value: f64) {
 fn stage(kind: StageKind, repeat: u32, source: Source, cell: &CompareCell) -> StageView {
     let has_requests = matches!(source, Source::Measured | Source::Simulated);
     StageView {
-        index: 0,
-        kind,
-        repeat,
-        complete: true,
-        source,
         disputed: cell.doubtful && !has_requests,
         completed: u64::from(!cell.doubtful),
-        failed: 0,
-        cancelled: 0,
-        duration_s: None,
-        prompt_tokens: None,
-        output_tokens: 0,
-        cached_tokens: None,
-        output_tps: None,
-        steady_output_tps: None,
-        peak_output_tps: None,
-        request_throughput: None,
-        achieved_concurrency: None,
-        peak_in_flight: None,
-        chunks: None,
-        ttft_ms: Distribution::default(),
-        ttft_intended_ms: Distribution::default(),
-        first_answer_ms: Distribution::default(),
-        tpot_ms: Distribution::default(),
-        itl_ms: Distribution::default(),
-        icl_ms: Distribution::default(),
-        e2el_ms: Distribution::default(),
-        e2e_tps: Distribution::default(),
-        decode_tps: Distribution::default(),
-        goodput: None,
-        conditions: StageConditions::default(),
-        flags: Vec::new(),
-        remark: None,
+        ..StageView::blank(kind, repeat, source)
     }
 }
 

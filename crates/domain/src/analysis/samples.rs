@@ -4,55 +4,30 @@ use std::collections::BTreeMap;
 
 use super::RunFacts;
 use crate::{
-    conditions::StageConditions,
     engine::EngineKind,
-    ids::{ContentHash, HostId, LaunchId, ProfileId, RunId},
+    ids::{HostId, LaunchId, ProfileId, RunId},
     metrics::{Distribution, METRIC_VERSION},
-    run::RunState,
     source::Source,
     timestamp::Timestamp,
     views::{
         run::{RunSummary, StageView},
         run_host::RunLaunch,
     },
-    workload::{Arrivals, StageKind, Thousandths},
+    workload::{Arrivals, Preset, StageKind, Thousandths},
 };
 
 fn stage(kind: StageKind, repeat: u32) -> StageView {
     StageView {
         index: repeat,
-        kind,
-        repeat,
-        complete: true,
-        source: Source::Measured,
-        disputed: false,
         completed: 4,
-        failed: 0,
-        cancelled: 0,
         duration_s: Some(1.0),
-        prompt_tokens: None,
         output_tokens: 1024,
-        cached_tokens: None,
-        output_tps: None,
-        steady_output_tps: None,
-        peak_output_tps: None,
-        request_throughput: None,
         achieved_concurrency: Some(1.0),
-        peak_in_flight: None,
-        chunks: None,
         ttft_ms: Distribution::of(vec![20.0, 30.0]),
-        ttft_intended_ms: Distribution::default(),
-        first_answer_ms: Distribution::default(),
         tpot_ms: Distribution::of(vec![10.0, 12.0]),
-        itl_ms: Distribution::default(),
-        icl_ms: Distribution::default(),
         e2el_ms: Distribution::of(vec![2800.0]),
-        e2e_tps: Distribution::default(),
         decode_tps: Distribution::of(vec![90.0, 100.0]),
-        goodput: None,
-        conditions: StageConditions::default(),
-        flags: vec![],
-        remark: None,
+        ..StageView::blank(kind, repeat, Source::Measured)
     }
 }
 
@@ -106,33 +81,23 @@ pub(crate) fn recorded(
 }
 
 pub(crate) fn run(id: i64, configuration: &str, stages: Vec<StageView>) -> RunFacts {
+    let source = stages
+        .first()
+        .map_or(Source::Measured, |stage| stage.source);
     RunFacts {
         summary: RunSummary {
-            id: RunId(id),
-            configuration: configuration.to_owned(),
-            state: RunState::Finished,
-            reason: None,
-            cancel_requested: false,
-            queue_place: None,
-            source: stages
-                .first()
-                .map_or(Source::Measured, |stage| stage.source),
             engine: EngineKind::Sglang,
             engine_version: Some("0.5.23".to_owned()),
             model: "m".to_owned(),
             hardware: "8 GPUs".to_owned(),
-            endpoint: None,
-            workload_name: "standard".to_owned(),
-            workload_hash: ContentHash::of(b"w"),
             workload_text: "256 tokens".to_owned(),
-            created_at: Timestamp(id),
-            started_at: Some(Timestamp(id)),
-            finished_at: Some(Timestamp(id)),
-            single_stream: None,
-            peak_output: None,
-            peak_rate: None,
-            flagged: false,
-            launch: None,
+            ..RunSummary::finished(
+                RunId(id),
+                configuration.to_owned(),
+                source,
+                &Preset::Standard.workload(),
+                Timestamp(id),
+            )
         },
         stages,
         settings: BTreeMap::from([("tp_size".to_owned(), "8".to_owned())]),

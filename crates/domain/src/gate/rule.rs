@@ -149,8 +149,6 @@ impl Rule {
             {
                 Some("a steady state needs a concurrency and twice as many requests")
             }
-            // Gaps are many a request.
-            "itl" | "icl" => None,
             _ if self.figure.statistic == Some(Statistic::P99)
                 && requests.is_some_and(|n| n < P99_NEEDS) =>
             {

@@ -105,7 +105,7 @@ pub struct CompareRow {
 }
 
 /// A configuration's figure.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GroupCell {
     /// The figure over its launches, each the geometric mean of its repeats; of a
     /// single launch, over the repeats.
@@ -116,6 +116,10 @@ pub struct GroupCell {
     pub ratio: Option<f64>,
     /// Flagged or disputed in all of its runs.
     pub doubtful: bool,
+    /// The runs that it is of: doubtful ones are left out where there is a sound one.
+    /// Empty in documents that were written before it was told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<RunId>,
 }
 
 /// A cell.

@@ -19,7 +19,7 @@ use crate::{
     source::Source,
     statistics::Estimate,
     timestamp::Timestamp,
-    workload::StageKind,
+    workload::{StageKind, Workload},
 };
 
 /// A run in a list.
@@ -74,6 +74,44 @@ pub struct RunSummary {
     /// The launch that was measured; none for a bare address or an import.
     #[serde(default)]
     pub launch: Option<RunLaunch>,
+}
+
+impl RunSummary {
+    /// A finished run of which nothing more is known than what it measured, and when.
+    #[must_use]
+    pub fn finished(
+        id: RunId,
+        configuration: String,
+        source: Source,
+        workload: &Workload,
+        at: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            configuration,
+            state: RunState::Finished,
+            reason: None,
+            cancel_requested: false,
+            queue_place: None,
+            source,
+            engine: EngineKind::Other,
+            engine_version: None,
+            model: String::new(),
+            hardware: String::new(),
+            endpoint: None,
+            workload_name: workload.name.clone(),
+            workload_hash: workload.hash(),
+            workload_text: workload.describe(),
+            created_at: at,
+            started_at: Some(at),
+            finished_at: Some(at),
+            single_stream: None,
+            peak_output: None,
+            peak_rate: None,
+            flagged: false,
+            launch: None,
+        }
+    }
 }
 
 /// What the list shows.
@@ -318,6 +356,48 @@ pub struct StageView {
     pub flags: Vec<StageFlag>,
     /// A remark for recorded figures.
     pub remark: Option<String>,
+}
+
+impl StageView {
+    /// A stage that ran to its end, without a request, a figure or a flag.
+    #[must_use]
+    pub fn blank(kind: StageKind, repeat: u32, source: Source) -> Self {
+        Self {
+            index: 0,
+            kind,
+            repeat,
+            complete: true,
+            source,
+            disputed: false,
+            completed: 0,
+            failed: 0,
+            cancelled: 0,
+            duration_s: None,
+            prompt_tokens: None,
+            output_tokens: 0,
+            cached_tokens: None,
+            output_tps: None,
+            steady_output_tps: None,
+            peak_output_tps: None,
+            request_throughput: None,
+            achieved_concurrency: None,
+            peak_in_flight: None,
+            chunks: None,
+            ttft_ms: Distribution::default(),
+            ttft_intended_ms: Distribution::default(),
+            first_answer_ms: Distribution::default(),
+            tpot_ms: Distribution::default(),
+            itl_ms: Distribution::default(),
+            icl_ms: Distribution::default(),
+            e2el_ms: Distribution::default(),
+            e2e_tps: Distribution::default(),
+            decode_tps: Distribution::default(),
+            goodput: None,
+            conditions: StageConditions::default(),
+            flags: Vec::new(),
+            remark: None,
+        }
+    }
 }
 
 /// A page of request records.

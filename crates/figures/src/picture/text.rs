@@ -96,7 +96,7 @@ impl Column<'_> {
                 Some((cell.estimate, cell.doubtful))
             }
             Place::Group(place) => {
-                let cell = row.groups.get(place).copied().flatten()?;
+                let cell = row.groups.get(place)?.as_ref()?;
                 Some((cell.estimate, cell.doubtful))
             }
         }
@@ -211,40 +211,26 @@ mod tests {
         comparison::COMPARISON_SCHEMA,
         comparison::Override,
         engine::EngineKind,
-        ids::{ContentHash, RunId},
-        run::RunState,
+        ids::RunId,
         statistics::{Better, Launch},
         verdict::{Question, Side, judge},
         views::compare::{ClassKind, CompareCell, CompareGroup, ComparisonClass, GroupCell},
+        workload::Preset,
     };
 
     use super::*;
 
     fn run(id: i64, configuration: &str, source: Source) -> RunSummary {
         RunSummary {
-            id: RunId(id),
-            configuration: configuration.to_owned(),
-            state: RunState::Finished,
-            reason: None,
-            cancel_requested: false,
-            queue_place: None,
-            source,
             engine: EngineKind::Sglang,
-            engine_version: None,
             model: "tiny".to_owned(),
-            hardware: String::new(),
-            endpoint: None,
-            workload_name: "quick".to_owned(),
-            workload_hash: ContentHash::of(b"quick"),
-            workload_text: "quick".to_owned(),
-            created_at: Timestamp(0),
-            started_at: None,
-            finished_at: None,
-            single_stream: None,
-            peak_output: None,
-            peak_rate: None,
-            flagged: false,
-            launch: None,
+            ..RunSummary::finished(
+                RunId(id),
+                configuration.to_owned(),
+                source,
+                &Preset::Quick.workload(),
+                Timestamp(0),
+            )
         }
     }
 
@@ -373,6 +359,7 @@ mod tests {
                         launches: 2,
                         ratio: None,
                         doubtful: false,
+                        runs: Vec::new(),
                     })
                 })
                 .to_vec();

@@ -45,29 +45,21 @@ pub(super) fn of(result: &ResultFile, number: i64) -> RunFacts {
     };
     RunFacts {
         summary: RunSummary {
-            id: RunId(number),
-            configuration,
             state,
             reason,
-            cancel_requested: false,
-            queue_place: None,
-            source,
             engine,
             engine_version: endpoint.engine_version.clone(),
             model: endpoint.model.clone(),
             hardware: result.hardware.clone().unwrap_or_default(),
             endpoint: Some(endpoint.url.clone()),
-            workload_name: result.workload.name.clone(),
-            workload_hash: result.workload.hash(),
-            workload_text: result.workload.describe(),
-            created_at: result.started_at,
-            started_at: Some(result.started_at),
             finished_at: Some(result.finished_at),
-            single_stream: None,
-            peak_output: None,
-            peak_rate: None,
-            flagged: false,
-            launch: None,
+            ..RunSummary::finished(
+                RunId(number),
+                configuration,
+                source,
+                &result.workload,
+                result.started_at,
+            )
         },
         stages: result
             .stages

@@ -5,7 +5,7 @@ use tokdyno_domain::{
     experiment::results::{EntryState, HeatEntry},
     statistics::{Better, RatioInterval},
     text,
-    verdict::VerdictKind,
+    verdict::{Verdict, VerdictKind},
 };
 
 use super::super::{
@@ -108,11 +108,13 @@ pub(super) fn Behind(scale: Scale, entry: HeatEntry) -> impl IntoView {
 /// The class that tints a field: how far the ratio is on which side, but pale where that
 /// is not established.
 pub(super) fn tint(scale: Scale, entry: &HeatEntry) -> String {
-    let open = entry
-        .verdict
-        .as_ref()
-        .is_some_and(|verdict| !matches!(verdict.kind, VerdictKind::Better | VerdictKind::Worse));
+    let open = !is_established(entry.verdict.as_ref());
     shade(scale.better, scale.relevant, open, entry.ratio)
+}
+
+/// Nothing is established of a figure that is never judged.
+fn is_established(verdict: Option<&Verdict>) -> bool {
+    verdict.is_some_and(|verdict| matches!(verdict.kind, VerdictKind::Better | VerdictKind::Worse))
 }
 
 fn shade(better: Better, relevant: f64, open: bool, ratio: Option<RatioInterval>) -> String {

@@ -129,16 +129,17 @@ fn group_cells(groups: &[Group<'_>], kind: StageKind, metric: &Metric) -> Vec<Op
     let estimates: Vec<Option<Estimate>> = figures.iter().map(Figure::estimate).collect();
     let ratio = ratios(&estimates);
     figures
-        .iter()
-        .zip(&estimates)
+        .into_iter()
+        .zip(estimates)
         .enumerate()
         .map(|(place, (figure, estimate))| {
-            let estimate = (*estimate)?;
+            let estimate = estimate?;
             Some(GroupCell {
                 estimate,
                 launches: figure.count(),
                 ratio: ratio(place, &estimate),
                 doubtful: figure.objection.is_some(),
+                runs: figure.runs,
             })
         })
         .collect()

@@ -13,6 +13,8 @@ mod chart;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use super::{groups::Group, verdicts::comparable};
 use crate::{
     conditions::Speculation,
@@ -202,14 +204,42 @@ fn speculates(group: &Group<'_>) -> bool {
     group.all_stages().any(|stage| speculation(stage).is_some())
 }
 
-/// The engine told of itself, and of no speculation. Where it tells nothing, nobody
-/// knows.
+/// The engine told of itself, and neither its counts nor its settings are of
+/// speculation. Where it tells nothing, nobody knows; nor where counters fell, since
+/// its counts of speculation were left out with them.
 fn is_plain(group: &Group<'_>) -> bool {
-    !speculates(group)
-        && group
-            .all_stages()
-            .any(|stage| stage.conditions.engine.is_some())
+    let mut reports = group
+        .all_stages()
+        .filter_map(|stage| stage.conditions.engine.as_ref())
+        .peekable();
+    reports.peek().is_some()
+        && reports.all(|engine| !engine.counters_fell)
+        && !speculates(group)
+        && !group
+            .columns()
+            .any(|column| names_speculation(&column.run.settings))
 }
+
+/// Settings that turn speculation on, as engines report them and as flags.
+const TURNS_ON: [&str; 6] = [
+    "speculative_algorithm",
+    "--speculative-algorithm",
+    "speculative_config",
+    "--speculative-config",
+    "-sc",
+    "--spec-method",
+];
+
+/// Do the settings turn speculation on? Engines list what is not set too.
+fn names_speculation(settings: &BTreeMap<String, String>) -> bool {
+    settings.iter().any(|(name, value)| {
+        (TURNS_ON.contains(&name.as_str()) || name.starts_with("speculative_config."))
+            && !UNSET.contains(&value.trim().to_ascii_lowercase().as_str())
+    })
+}
+
+/// How engines write what is not set.
+const UNSET: [&str; 4] = ["", "none", "null", "{}"];
 
 fn same_model(one: &Group<'_>, other: &Group<'_>) -> bool {
     one.summary().model == other.summary().model

@@ -3,6 +3,7 @@ use crate::{
     conditions::{EngineReport, Speculation},
     metrics::{Distribution, StageFlag},
     source::Source,
+    workload::StageKind,
 };
 
 fn run_of(stages: Vec<StageView>) -> Vec<RunFacts> {
@@ -190,4 +191,27 @@ fn a_gate_is_as_bad_as_its_worst_rule() {
     );
     let simulated = vec![recorded(8, 200.0, Source::Simulated, false)];
     assert!(gate(&["failures <= 0"], run_of(simulated)).simulated);
+}
+
+#[test]
+fn no_p99_comes_of_few_requests_whatever_it_is_of() {
+    let of = |requests| {
+        Workload::with_levels(
+            "w",
+            vec![LoadLevel {
+                kind: StageKind::SingleStream,
+                size: StageSize::Requests { requests },
+            }],
+        )
+    };
+    // However many gaps there are, the slowest request has those beyond the percentile.
+    for text in ["tpot_p99 <= 1", "itl_p99 <= 1", "icl_p99 <= 1"] {
+        let never = rule(text).obstacle(&of(99)).map(|why| why.to_string());
+        assert!(
+            never.is_some_and(|why| why.contains("at least 100 requests")),
+            "{text}"
+        );
+        assert_eq!(rule(text).obstacle(&of(100)), None, "{text}");
+    }
+    assert_eq!(rule("itl_p50 <= 1").obstacle(&of(5)), None);
 }

@@ -151,3 +151,50 @@ fn without_a_plain_one_there_is_only_the_acceptance() {
             .is_empty()
     );
 }
+
+#[test]
+fn without_counts_an_engine_may_speculate_all_the_same() {
+    let drafter = speculative(2, 20.0, &[40, 10]);
+    let base_of = |base: RunFacts| {
+        let view = compared(&[base, drafter.clone()]);
+        view.speculation[0].base.as_ref().map(|base| base.0.clone())
+    };
+    let with = |name: &str, value: &str| {
+        let mut facts = plain(1, 10.0);
+        facts.settings.insert(name.to_owned(), value.to_owned());
+        facts
+    };
+    for (name, value) in [
+        ("speculative_algorithm", "None"),
+        ("speculative_config", "null"),
+        // SGLang lists it whether it speculates or not.
+        ("speculative_accept_threshold_single", "1.0"),
+    ] {
+        assert_eq!(
+            base_of(with(name, value)).as_deref(),
+            Some("plain"),
+            "{name}"
+        );
+    }
+    for (name, value) in [
+        ("speculative_algorithm", "NGRAM"),
+        ("--speculative-algorithm", "EAGLE3"),
+        ("speculative_config.method", "eagle3"),
+        ("--speculative-config", r#"{"method":"mtp"}"#),
+        ("-sc", r#"{"method":"mtp"}"#),
+        ("--spec-method", "ngram"),
+    ] {
+        assert_eq!(base_of(with(name, value)), None, "{name}");
+    }
+    // What counters said before they fell is not known.
+    let mut fallen = launched(
+        1,
+        "plain",
+        1,
+        vec![told(0, 10.0, None), told(1, 10.0, None)],
+    );
+    if let Some(engine) = &mut fallen.stages[1].conditions.engine {
+        engine.counters_fell = true;
+    }
+    assert_eq!(base_of(fallen), None);
+}
