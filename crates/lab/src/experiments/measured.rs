@@ -61,7 +61,7 @@ impl Figures {
             };
             let of_run = TrialFigures::of_stages(trial.cell, trial.block, run, &facts.stages);
             figures.trials.push(of_run);
-            figures.doubts.extend(Doubt::of_stages(run, &facts.stages));
+            figures.doubts.extend(Doubt::of_run(facts));
             figures.source = figures.source.max(facts.summary.source);
         }
         Ok(figures)
