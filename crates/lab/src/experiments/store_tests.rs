@@ -4,7 +4,7 @@ use sqlx::PgPool;
 use tokdyno_domain::{
     access::Actor,
     experiment::{Change, ExperimentState, Factor, Fit, Level, Step, TrialState, nccl_factors},
-    ids::{ExperimentId, HostId, LaunchId, ProfileId},
+    ids::{ExperimentId, HostId, LaunchId, ProfileId, RunId},
     timestamp::Timestamp,
     views::experiments::{DesignForm, ExperimentForm},
 };
@@ -12,9 +12,9 @@ use tokdyno_domain::{
 use crate::{
     Lab,
     testing::{
-        folder, lab,
+        bytes, folder, lab,
         launches::{a_host, a_profile, adopted, launch_form, spec},
-        new_run,
+        new_run, result_file,
     },
 };
 
@@ -343,4 +343,46 @@ async fn a_server_is_put_aside_for_one_at_a_time(pool: PgPool) {
     lab.queue_launch(ME, &launch).await.expect("queued");
     let refused = lab.resume_experiment(ME, experiment).await;
     assert_eq!(refused.expect_err("it is promised").status(), 409);
+}
+
+/// A run that is over, of the form's workload.
+async fn measured(lab: &Lab, form: &ExperimentForm) -> RunId {
+    let imported = lab.import(ME, &bytes(&result_file())).await;
+    let run = imported.expect("imported").run;
+    let workload = form.workload.workload().expect("a workload");
+    sqlx::query(
+        "UPDATE runs SET workload_hash = $2, started_at = now(),
+             finished_at = now() + interval '1 minute' WHERE id = $1",
+    )
+    .bind(run)
+    .bind(workload.hash().0)
+    .execute(&lab.0.pool)
+    .await
+    .expect("stored");
+    run
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn how_long_a_launch_takes_is_learnt_from_those_that_were_started(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let (host, base) = (a_host(&lab).await, a_profile(&lab).await);
+    let form = form(host, base);
+    let production = adopted(&pool, &lab, host, base).await;
+    let run = measured(&lab, &form).await;
+    sqlx::query("UPDATE runs SET launch_id = $2 WHERE id = $1")
+        .bind(run)
+        .bind(production)
+        .execute(&pool)
+        .await
+        .expect("stored");
+    for (origin, known) in [("adopted", false), ("launched", true)] {
+        sqlx::query("UPDATE launches SET origin = $1")
+            .bind(origin)
+            .execute(&pool)
+            .await
+            .expect("stored");
+        let preview = lab.preview_experiment(ME, &form).await.expect("a preview");
+        assert_eq!(preview.estimate.seconds.is_some(), known, "{origin}");
+    }
 }
