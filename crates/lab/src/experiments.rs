@@ -162,9 +162,9 @@ impl Lab {
         if held.skip_measured {
             let stored = rows::read(&mut tx, experiment).await?;
             let trials = rows::progress(&mut tx, experiment).await?.statuses();
-            let workload = &stored.workload_hash;
             let earlier =
-                measured::earlier(&mut tx, actor, held.host, &stored.cells, workload).await?;
+                measured::earlier(&mut tx, actor, held.host, &stored.cells, &stored.spec).await?;
+            let workload = &stored.workload_hash;
             let taken = measured::taken_over(&trials, &stored.cells, workload, &earlier);
             measured::skip(&mut tx, experiment, &taken).await?;
         }

@@ -107,7 +107,7 @@ pub(super) async fn plan(
     )
     .await?;
     let earlier = if form.skip_measured {
-        measured::earlier(connection, actor, form.host, &plan.cells, &workload).await?
+        measured::earlier(connection, actor, form.host, &plan.cells, &spec).await?
     } else {
         Vec::new()
     };

@@ -386,3 +386,36 @@ async fn how_long_a_launch_takes_is_learnt_from_those_that_were_started(pool: Pg
         assert_eq!(preview.estimate.seconds.is_some(), known, "{origin}");
     }
 }
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn what_was_measured_otherwise_is_not_taken_over(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let (host, base) = (a_host(&lab).await, a_profile(&lab).await);
+    let mut form = form(host, base);
+    let experiment = lab.queue_experiment(ME, &form).await.expect("queued");
+    let run = measured(&lab, &form).await;
+    sqlx::query(
+        "UPDATE experiment_trials SET state = 'done', run_id = $2
+         WHERE experiment_id = $1 AND number = 0",
+    )
+    .bind(experiment)
+    .bind(run)
+    .execute(&pool)
+    .await
+    .expect("stored");
+    form.skip_measured = true;
+    let taken_over = async |form: &ExperimentForm| {
+        let preview = lab.preview_experiment(ME, form).await;
+        preview.expect("a preview").measured
+    };
+    assert_eq!(taken_over(&form).await, 1);
+    form.through_forward = true;
+    assert_eq!(taken_over(&form).await, 0, "from elsewhere");
+    form.through_forward = false;
+    sqlx::query("UPDATE runs SET metric_version = metric_version - 1")
+        .execute(&pool)
+        .await
+        .expect("stored");
+    assert_eq!(taken_over(&form).await, 0, "by other definitions");
+}
