@@ -22,10 +22,10 @@ use tokdyno_domain::{
 use self::moves::{ask_to_end, become_, lock};
 pub(crate) use self::{
     measured::Figures,
-    moves::{cancel_trials, restoring, using},
+    moves::{cancel_trials, restoring, stop_under_way, using},
     paces::{launch_gpu_s, paces},
     plan::now,
-    rows::{Experiment, Progress, StoredTrial, progress, read, state_of, stored},
+    rows::{Experiment, Progress, StoredTrial, actor_of, progress, read, state_of, stored},
 };
 use crate::{
     Lab, LabError,

@@ -68,7 +68,7 @@ pub(super) async fn ask_to_end(
     becomes: ExperimentState,
 ) -> Result<(), LabError> {
     sqlx::query!(
-        "UPDATE experiments SET state = 'stopping', becomes = $2 WHERE id = $1",
+        "UPDATE experiments SET state = 'stopping', becomes = $2, reason = '' WHERE id = $1",
         experiment.0,
         becomes.word(),
     )
@@ -84,6 +84,7 @@ pub(super) async fn ask_to_end(
     let Some(launch) = launch.map(LaunchId) else {
         return Ok(());
     };
+    // One that was stopping already had a reason of its own, which is none of this.
     let state = launch_rows::lock(connection, actor, launch).await?.state;
     if state.is_over() {
         return Ok(());
@@ -91,6 +92,15 @@ pub(super) async fn ask_to_end(
     stop_in(connection, launch, state).await
 }
 
+    stop_under_way(connection, actor, experiment).await
+}
+
+/// Stops the launch of the trial under way, if there is one.
+pub(crate) async fn stop_under_way(
+    connection: &mut PgConnection,
+    actor: &Actor,
+    experiment: ExperimentId,
+) -> Result<(), LabError> {
 /// Cancels every trial that is not over.
 pub(crate) async fn cancel_trials(
     connection: &mut PgConnection,

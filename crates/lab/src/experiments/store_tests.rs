@@ -419,3 +419,28 @@ async fn what_was_measured_otherwise_is_not_taken_over(pool: PgPool) {
         .expect("stored");
     assert_eq!(taken_over(&form).await, 0, "by other definitions");
 }
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn one_that_is_cancelled_while_it_stops_says_nothing_of_resuming(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let (host, base) = (a_host(&lab).await, a_profile(&lab).await);
+    let experiment = lab
+        .queue_experiment(ME, &form(host, base))
+        .await
+        .expect("queued");
+    sqlx::query(
+        "UPDATE experiments SET state = 'stopping', becomes = 'paused', lease_expires_at = now(),
+             lease_owner = gen_random_uuid(), reason = 'Full. Resume the experiment when it is not.'",
+    )
+    .execute(&pool)
+    .await
+    .expect("stored");
+    lab.cancel_experiment(ME, experiment).await.expect("asked");
+    let (becomes, reason): (String, String) =
+        sqlx::query_as("SELECT becomes, reason FROM experiments")
+            .fetch_one(&pool)
+            .await
+            .expect("read");
+    assert_eq!((becomes.as_str(), reason.as_str()), ("cancelled", ""));
+}
