@@ -50,7 +50,7 @@ impl Lab {
         form: &ExperimentForm,
     ) -> Result<ExperimentPreview, LabError> {
         authorise(actor, Capability::Launch)?;
-        // Never committed: only what is read is held together by it.
+        // Nothing of it is held: whoever looks is in nobody's way. Never committed.
         let mut tx = self.0.pool.begin().await?;
         Ok(plan::plan(&mut tx, actor, form).await?.preview())
     }
@@ -67,6 +67,7 @@ impl Lab {
     ) -> Result<ExperimentId, LabError> {
         authorise(actor, Capability::Launch)?;
         let mut tx = self.0.pool.begin().await?;
+        plan::hold(&mut tx, actor, form).await?;
         let planned = plan::plan(&mut tx, actor, form).await?;
         let experiment = rows::insert(&mut tx, actor, &planned).await?;
         measured::skip(&mut tx, experiment, &planned.taken_over()).await?;

@@ -22,7 +22,7 @@ use tokdyno_engines::{
 };
 
 use super::{
-    design::{Chosen, changes, chosen, design_of},
+    design::{Chosen, changes, chosen, design_of, hold_profiles},
     measured::{self, Earlier},
     paces::{gpus, paces},
 };
@@ -55,7 +55,19 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::from_datetime(OffsetDateTime::from(SystemTime::now()))
 }
 
-/// Plans what the form asks for. Host and profiles are held until the transaction ends.
+/// Holds profiles and host of a form until the transaction ends, so that what is planned
+/// from them is what they are when it is queued.
+pub(super) async fn hold(
+    connection: &mut PgConnection,
+    actor: &Actor,
+    form: &ExperimentForm,
+) -> Result<(), LabError> {
+    hold_profiles(connection, actor, form).await?;
+    hosts::lock(connection, actor, form.host).await?;
+    Ok(())
+}
+
+/// Plans what the form asks for, from profiles and host as they are now.
 pub(super) async fn plan(
     connection: &mut PgConnection,
     actor: &Actor,
@@ -63,7 +75,7 @@ pub(super) async fn plan(
 ) -> Result<Planned, LabError> {
     let base = chosen(connection, actor, form.base).await?;
     let (design, profiles, steps) = design_of(connection, actor, form, &base).await?;
-    hosts::lock(connection, actor, form.host).await?;
+    let inventory = inventory(connection, actor, form.host).await?;
     if let Some(at) = form.give_back_at {
         check_give_back(at, GIVE_BACK_LEAD_S, now())?;
     }
@@ -95,7 +107,6 @@ pub(super) async fn plan(
     if let Some(restore) = form.restore {
         may_be_restored(connection, actor, restore, form.host).await?;
     }
-    let inventory = inventory(connection, form.host).await?;
     let workload = spec.workload.hash();
     let paces = paces(
         connection,
@@ -216,12 +227,14 @@ impl Planned {
     }
 
     fn none_fits(&self, to_run: &[Trial]) -> String {
+    actor: &Actor,
         let first = to_run.first().map(|trial| self.paces.seconds(trial.cell));
         match first.flatten() {
             None => super::unknown_pace(&self.base.name),
             Some(seconds) => format!(
                 "Not even the first launch fits: it takes about {}. Allow more, or choose a shorter workload.",
                 tokdyno_domain::text::duration(seconds)
+        actor.team.0,
             ),
         }
     }
@@ -232,10 +245,12 @@ async fn inventory(
     host: HostId,
 ) -> Result<Option<Inventory>, LabError> {
     let inventory = sqlx::query_scalar!(
-        r#"SELECT inventory AS "inventory: Json<Inventory>" FROM hosts WHERE id = $1"#,
+        r#"SELECT inventory AS "inventory: Json<Inventory>" FROM hosts
+           WHERE id = $1 AND team_id = $2 AND deleted_at IS NULL"#,
         host.0,
     )
-    .fetch_one(connection)
-    .await?;
+    .fetch_optional(connection)
+    .await?
+    .ok_or(LabError::NoSuchHost(host))?;
     Ok(inventory.map(|inventory| inventory.0))
 }

@@ -14,7 +14,7 @@ use crate::{
     testing::{
         bytes, folder, lab,
         launches::{a_host, a_profile, adopted, launch_form, spec},
-        new_run, result_file,
+        new_run, result_file, wait_until,
     },
 };
 
@@ -443,4 +443,53 @@ async fn one_that_is_cancelled_while_it_stops_says_nothing_of_resuming(pool: PgP
             .await
             .expect("read");
     assert_eq!((becomes.as_str(), reason.as_str()), ("cancelled", ""));
+}
+
+/// Somebody in this database waits for a lock.
+async fn somebody_waits(pool: &PgPool) -> bool {
+    sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM pg_stat_activity
+         WHERE datname = current_database() AND wait_event_type = 'Lock')",
+    )
+    .fetch_one(pool)
+    .await
+    .expect("read")
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn profiles_are_held_by_rising_numbers_and_by_no_preview(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let (host, first) = (a_host(&lab).await, a_profile(&lab).await);
+    let mut tuned = spec();
+    tuned.environment = vec![("NCCL_PROTO".to_owned(), "Simple".to_owned())];
+    let second = lab.add_profile(ME, "tuned", &tuned, None).await;
+    let second = second.expect("a profile");
+    let backwards = ExperimentForm {
+        design: DesignForm::Profiles {
+            profiles: vec![first],
+        },
+        ..form(host, second)
+    };
+    let mut held = pool.begin().await.expect("begun");
+    sqlx::query("SELECT id FROM profiles WHERE id = $1 FOR UPDATE")
+        .bind(first)
+        .execute(&mut *held)
+        .await
+        .expect("held");
+    lab.preview_experiment(ME, &backwards)
+        .await
+        .expect("a preview waits for nobody");
+    let queued = tokio::spawn({
+        let lab = lab.clone();
+        async move { lab.queue_experiment(ME, &backwards).await }
+    });
+    wait_until("it waits", async || somebody_waits(&pool).await).await;
+    sqlx::query("SELECT id FROM profiles WHERE id = $1 FOR UPDATE NOWAIT")
+        .bind(second)
+        .execute(&mut *held)
+        .await
+        .expect("it waits for the first, and does not hold the second");
+    held.commit().await.expect("released");
+    queued.await.expect("no panic").expect("queued");
 }
