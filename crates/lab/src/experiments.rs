@@ -19,7 +19,7 @@ use tokdyno_domain::{
     views::experiments::{ExperimentForm, ExperimentPreview},
 };
 
-use self::moves::{ask_to_end, become_, lock};
+use self::moves::{ask_to_end, become_, host_of, lock};
 pub(crate) use self::{
     measured::Figures,
     moves::{cancel_trials, restoring, stop_under_way, using},
@@ -129,6 +129,10 @@ impl Lab {
     ) -> Result<(), LabError> {
         authorise(actor, Capability::Launch)?;
         let mut tx = self.0.pool.begin().await?;
+        // The host before the experiment, as where it ends; whether it is still there
+        // matters only to one that is paused.
+        let host = host_of(&mut tx, actor, experiment).await?;
+        let host = hosts::lock(&mut tx, actor, host).await;
         let held = lock(&mut tx, actor, experiment).await?;
         if held.state != ExperimentState::Paused {
             return Err(LabError::Conflict(format!(
@@ -136,7 +140,7 @@ impl Lab {
                 held.state
             )));
         }
-        hosts::lock(&mut tx, actor, held.host).await?;
+        host?;
         // One that does not run at all is in nobody's way.
         if let Some(named) = held.restore
             && let Some(living) = aside::living(&mut tx, named).await?

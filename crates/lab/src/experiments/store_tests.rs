@@ -493,3 +493,33 @@ async fn profiles_are_held_by_rising_numbers_and_by_no_preview(pool: PgPool) {
     held.commit().await.expect("released");
     queued.await.expect("no panic").expect("queued");
 }
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn whoever_resumes_holds_the_host_before_the_experiment(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let (host, base) = (a_host(&lab).await, a_profile(&lab).await);
+    let experiment = lab
+        .queue_experiment(ME, &form(host, base))
+        .await
+        .expect("queued");
+    lab.pause_experiment(ME, experiment).await.expect("paused");
+    let mut held = pool.begin().await.expect("begun");
+    sqlx::query("SELECT id FROM hosts WHERE id = $1 FOR UPDATE")
+        .bind(host)
+        .execute(&mut *held)
+        .await
+        .expect("held");
+    let resumed = tokio::spawn({
+        let lab = lab.clone();
+        async move { lab.resume_experiment(ME, experiment).await }
+    });
+    wait_until("it waits", async || somebody_waits(&pool).await).await;
+    sqlx::query("SELECT id FROM experiments WHERE id = $1 FOR UPDATE NOWAIT")
+        .bind(experiment)
+        .execute(&mut *held)
+        .await
+        .expect("it waits for the host, and does not hold the experiment");
+    held.commit().await.expect("released");
+    resumed.await.expect("no panic").expect("resumed");
+}
