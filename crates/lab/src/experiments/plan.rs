@@ -7,8 +7,8 @@ use time::OffsetDateTime;
 use tokdyno_domain::{
     access::Actor,
     experiment::{
-        Budget, Change, EarlyStop, ExperimentSpec, Fit, LL128_CAUTION, Paces, Plan, Step, Trial,
-        TrialStatus, estimate,
+        Budget, Change, ExperimentSpec, Fit, LL128_CAUTION, Paces, Plan, Step, Trial, TrialStatus,
+        estimate,
     },
     host::Inventory,
     ids::{HostId, LaunchId},
@@ -79,25 +79,12 @@ pub(super) async fn plan(
     if let Some(at) = form.give_back_at {
         check_give_back(at, GIVE_BACK_LEAD_S, now())?;
     }
-    let spec = ExperimentSpec {
-        name: form.name.trim().to_owned(),
-        design,
-        workload: workload_of(&form.workload)?,
-        launches_per_cell: form.launches_per_cell,
-        seed: match form.seed {
-            Some(seed) => seed,
-            None => fresh_seed()?,
-        },
-        early_stop: (!form.looks.is_empty()).then(|| EarlyStop {
-            looks: form.looks.clone(),
-        }),
-        budget: Budget {
-            gpu_minutes: form.gpu_minutes,
-            give_back_at: form.give_back_at,
-        },
-        through_forward: form.through_forward,
-        relevant_effect: form.relevant_effect_percent / 100.0,
+    let workload = workload_of(&form.workload)?;
+    let seed = match form.seed {
+        Some(seed) => seed,
+        None => fresh_seed()?,
     };
+    let spec = form.spec(design, workload, seed);
     let plan = spec
         .plan_with(&base.spec, &profiles, &KnownFlags)
         .map_err(|error| LabError::Invalid(error.to_string()))?;
@@ -227,14 +214,12 @@ impl Planned {
     }
 
     fn none_fits(&self, to_run: &[Trial]) -> String {
-    actor: &Actor,
         let first = to_run.first().map(|trial| self.paces.seconds(trial.cell));
         match first.flatten() {
             None => super::unknown_pace(&self.base.name),
             Some(seconds) => format!(
                 "Not even the first launch fits: it takes about {}. Allow more, or choose a shorter workload.",
                 tokdyno_domain::text::duration(seconds)
-        actor.team.0,
             ),
         }
     }
@@ -242,12 +227,14 @@ impl Planned {
 
 async fn inventory(
     connection: &mut PgConnection,
+    actor: &Actor,
     host: HostId,
 ) -> Result<Option<Inventory>, LabError> {
     let inventory = sqlx::query_scalar!(
         r#"SELECT inventory AS "inventory: Json<Inventory>" FROM hosts
            WHERE id = $1 AND team_id = $2 AND deleted_at IS NULL"#,
         host.0,
+        actor.team.0,
     )
     .fetch_optional(connection)
     .await?
