@@ -20,7 +20,7 @@ pub use charts::run_charts;
 pub(crate) use compare::{Contest, Judged, contests, judged};
 pub use compare::{compare, compare_with};
 pub use facts::{RequestPoint, RunFacts};
-pub use history::History;
+pub use history::{History, MOST_PAST};
 pub use host::{host_charts, host_flags};
 pub(crate) use launches::repeats;
 pub use levels::{levels, summarise};

@@ -51,10 +51,10 @@ pub struct RepliesSeen {
     /// Of these, those that say the same over and over.
     pub looping: u64,
     /// Those that said `[DONE]` and whose body did not end.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub left_open: u64,
     /// Those whose running counts fell, or do not add up to the count at the end.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub odd_usage: u64,
 }
 
@@ -224,12 +224,8 @@ pub enum CacheReset {
     },
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde hands over a reference"
-)]
-const fn is_zero(count: &u64) -> bool {
-    *count == 0
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use tokdyno_domain::{
     metrics::METRIC_VERSION,
     statistics::ANALYSIS_VERSION,
     timestamp::Timestamp,
+    verdict::{Basis, Verdict},
     views::{
         compare::{CompareQuery, CompareView, OverrideForm, TodayView},
         measure::MAX_NAME,
@@ -185,9 +186,10 @@ impl Lab {
         }))
     }
 
-    /// A frozen comparison by the rules of today; none where it was frozen under them.
-    /// For whoever may read the runs and finds all of them, from what is stored of
-    /// them; otherwise from what its document holds.
+    /// A frozen comparison by the rules of today; none where it was frozen under them, or
+    /// where they cannot be applied to it, which is logged: what was frozen is shown all
+    /// the same. For whoever may read the runs and finds all of them, from what is stored
+    /// of them; otherwise from what its document holds.
     ///
     /// # Errors
     /// [`LabError::Forbidden`], [`LabError::DatabaseUnavailable`].
@@ -200,6 +202,21 @@ impl Lab {
         if frozen.analysis_version >= ANALYSIS_VERSION {
             return Ok(None);
         }
+        match self.read_again(actor, frozen).await {
+            Ok(view) => Ok(Some(view)),
+            Err(LabError::DatabaseUnavailable) => Err(LabError::DatabaseUnavailable),
+            Err(error) => {
+                tracing::warn!(title = frozen.title, %error, "a frozen comparison is not read by today's rules");
+                Ok(None)
+            }
+        }
+    }
+
+    async fn read_again(
+        &self,
+        actor: &Actor,
+        frozen: &FrozenComparison,
+    ) -> Result<TodayView<ChartSpec>, LabError> {
         let query = CompareQuery {
             runs: frozen.view.runs.iter().map(|run| run.id).collect(),
         };
@@ -221,12 +238,12 @@ impl Lab {
                 from_document(frozen),
             ),
         };
-        Ok(Some(TodayView {
+        Ok(TodayView {
             analysis_version: ANALYSIS_VERSION,
             read_from,
             changes: analysis::verdicts_changed(&frozen.view, &view),
             view,
-        }))
+        })
     }
 
     /// A frozen comparison. Whoever has the link may see it.
@@ -283,7 +300,13 @@ fn from_document(frozen: &FrozenComparison) -> String {
     } else {
         ""
     };
-    format!("Read from the frozen document.{limit}{why}")
+    let by_history = |verdict: &Verdict| matches!(verdict.basis, Some(Basis::History { .. }));
+    let history = if frozen.view.verdicts.iter().any(by_history) {
+        " What was known then of earlier launches on the host is not in it, so a verdict that rested on that is given without."
+    } else {
+        ""
+    };
+    format!("Read from the frozen document.{limit}{why}{history}")
 }
 
 /// A trimmed text that can be stored.

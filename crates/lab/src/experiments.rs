@@ -19,13 +19,13 @@ use tokdyno_domain::{
     views::experiments::{ExperimentForm, ExperimentPreview},
 };
 
-use self::moves::{ask_to_end, become_, lock};
+use self::moves::{ask_to_end, become_, host_of, lock};
 pub(crate) use self::{
     measured::Figures,
-    moves::{cancel_trials, restoring, using},
+    moves::{cancel_trials, restoring, stop_under_way, using},
     paces::{launch_gpu_s, paces},
     plan::now,
-    rows::{Experiment, Progress, StoredTrial, progress, read, state_of, stored},
+    rows::{Experiment, Progress, StoredTrial, actor_of, progress, read, state_of, stored},
 };
 use crate::{
     Lab, LabError,
@@ -50,7 +50,7 @@ impl Lab {
         form: &ExperimentForm,
     ) -> Result<ExperimentPreview, LabError> {
         authorise(actor, Capability::Launch)?;
-        // Never committed: only what is read is held together by it.
+        // Nothing of it is held: whoever looks is in nobody's way. Never committed.
         let mut tx = self.0.pool.begin().await?;
         Ok(plan::plan(&mut tx, actor, form).await?.preview())
     }
@@ -67,6 +67,7 @@ impl Lab {
     ) -> Result<ExperimentId, LabError> {
         authorise(actor, Capability::Launch)?;
         let mut tx = self.0.pool.begin().await?;
+        plan::hold(&mut tx, actor, form).await?;
         let planned = plan::plan(&mut tx, actor, form).await?;
         let experiment = rows::insert(&mut tx, actor, &planned).await?;
         measured::skip(&mut tx, experiment, &planned.taken_over()).await?;
@@ -128,6 +129,10 @@ impl Lab {
     ) -> Result<(), LabError> {
         authorise(actor, Capability::Launch)?;
         let mut tx = self.0.pool.begin().await?;
+        // The host before the experiment, as where it ends; whether it is still there
+        // matters only to one that is paused.
+        let host = host_of(&mut tx, actor, experiment).await?;
+        let host = hosts::lock(&mut tx, actor, host).await;
         let held = lock(&mut tx, actor, experiment).await?;
         if held.state != ExperimentState::Paused {
             return Err(LabError::Conflict(format!(
@@ -135,7 +140,7 @@ impl Lab {
                 held.state
             )));
         }
-        hosts::lock(&mut tx, actor, held.host).await?;
+        host?;
         // One that does not run at all is in nobody's way.
         if let Some(named) = held.restore
             && let Some(living) = aside::living(&mut tx, named).await?
@@ -162,9 +167,9 @@ impl Lab {
         if held.skip_measured {
             let stored = rows::read(&mut tx, experiment).await?;
             let trials = rows::progress(&mut tx, experiment).await?.statuses();
-            let workload = &stored.workload_hash;
             let earlier =
-                measured::earlier(&mut tx, actor, held.host, &stored.cells, workload).await?;
+                measured::earlier(&mut tx, actor, held.host, &stored.cells, &stored.spec).await?;
+            let workload = &stored.workload_hash;
             let taken = measured::taken_over(&trials, &stored.cells, workload, &earlier);
             measured::skip(&mut tx, experiment, &taken).await?;
         }

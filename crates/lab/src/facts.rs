@@ -24,8 +24,6 @@ use crate::{LabError, stages};
 
 /// Runs a page of the list.
 pub(crate) const PAGE: u32 = 50;
-/// Most runs of hosts that tell how much launches vary.
-const MOST_PAST: i64 = 1_000;
 
 struct SummaryRow {
     id: i64,
@@ -243,23 +241,32 @@ pub(crate) async fn over(pool: &PgPool, actor: &Actor) -> Result<Vec<RunFacts>, 
     Ok(facts)
 }
 
-/// Runs on launches of these hosts that are over, newest first, with as much as the
-/// variation from launch to launch needs.
+/// Runs under these workloads on launches of these hosts that are over, newest first, of
+/// each host and workload at most so many, with as much as the variation from launch to
+/// launch needs.
 pub(crate) async fn on_hosts(
     pool: &PgPool,
     actor: &Actor,
     hosts: &[i64],
+    workloads: &[String],
+    most: u32,
 ) -> Result<Vec<RunFacts>, LabError> {
     if hosts.is_empty() {
         return Ok(Vec::new());
     }
     let ids = sqlx::query_scalar!(
-        "SELECT runs.id FROM runs JOIN launches l ON l.id = runs.launch_id
-         WHERE runs.team_id = $1 AND runs.deleted_at IS NULL AND l.host_id = ANY($2)
-         ORDER BY runs.id DESC LIMIT $3",
+        "SELECT id FROM (
+             SELECT runs.id, row_number() OVER (
+                 PARTITION BY l.host_id, runs.workload_hash ORDER BY runs.id DESC) AS place
+             FROM runs JOIN launches l ON l.id = runs.launch_id
+             WHERE runs.team_id = $1 AND runs.deleted_at IS NULL AND l.host_id = ANY($2)
+               AND runs.workload_hash = ANY($3) AND runs.state NOT IN ('queued', 'running')
+         ) newest
+         WHERE place <= $4",
         actor.team.0,
         hosts,
-        MOST_PAST,
+        workloads,
+        i64::from(most),
     )
     .fetch_all(pool)
     .await?;

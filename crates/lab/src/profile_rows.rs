@@ -38,7 +38,8 @@ pub(crate) async fn lock(
     actor: &Actor,
     profile: ProfileId,
 ) -> Result<Held, LabError> {
-    let row = sqlx::query!(
+    sqlx::query_as!(
+        Held,
         r#"SELECT name, builtin, deleted_at IS NOT NULL AS "archived!" FROM profiles
            WHERE id = $1 AND team_id = $2 FOR NO KEY UPDATE"#,
         profile.0,
@@ -46,12 +47,29 @@ pub(crate) async fn lock(
     )
     .fetch_optional(connection)
     .await?
-    .ok_or_else(|| LabError::NoSuchProfile(format!("of the number {profile}")))?;
-    Ok(Held {
-        name: row.name,
-        builtin: row.builtin,
-        archived: row.archived,
-    })
+    .ok_or_else(|| no_such(profile))
+}
+
+/// The same, for whoever changes nothing.
+pub(crate) async fn read(
+    connection: &mut PgConnection,
+    actor: &Actor,
+    profile: ProfileId,
+) -> Result<Held, LabError> {
+    sqlx::query_as!(
+        Held,
+        r#"SELECT name, builtin, deleted_at IS NOT NULL AS "archived!" FROM profiles
+           WHERE id = $1 AND team_id = $2"#,
+        profile.0,
+        actor.team.0,
+    )
+    .fetch_optional(connection)
+    .await?
+    .ok_or_else(|| no_such(profile))
+}
+
+fn no_such(profile: ProfileId) -> LabError {
+    LabError::NoSuchProfile(format!("of the number {profile}"))
 }
 
 /// A profile's newest revision.

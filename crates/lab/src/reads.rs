@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sqlx::types::Json;
 use tokdyno_domain::{
     access::{Actor, Capability, authorise},
-    analysis::{self, History, RequestPoint, RunFacts, levels, run_charts, summarise},
+    analysis::{self, History, MOST_PAST, RequestPoint, RunFacts, levels, run_charts, summarise},
     chart::ChartSpec,
     ids::{HostId, RunId},
     record::FailureKind,
@@ -226,15 +226,19 @@ impl Lab {
         analysis::compare_with(&facts, &History::of(&past, minutes)).map_err(LabError::Invalid)
     }
 
-    /// What the hosts of these runs knew before: all runs on their launches, and the
-    /// minutes that a launch takes on each.
+    /// What the hosts of these runs knew before: the newest runs on their launches under
+    /// the same workloads, and the minutes that a launch takes on each.
     pub(crate) async fn past(
         &self,
         actor: &Actor,
         runs: &[RunFacts],
     ) -> Result<(Vec<RunFacts>, BTreeMap<HostId, f64>), LabError> {
         let hosts = history::hosts(runs.iter().map(|run| &run.summary));
-        let past = facts::on_hosts(&self.0.pool, actor, &hosts).await?;
+        let workloads: Vec<String> = runs
+            .iter()
+            .map(|run| run.summary.workload_hash.0.clone())
+            .collect();
+        let past = facts::on_hosts(&self.0.pool, actor, &hosts, &workloads, MOST_PAST).await?;
         let minutes = history::minutes(&self.0.pool, actor, &hosts).await?;
         Ok((past, minutes))
     }

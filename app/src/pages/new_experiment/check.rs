@@ -1,7 +1,7 @@
 //! What can be found wrong with a plan without asking the server.
 
 use tokdyno_domain::{
-    experiment::{Budget, Design, EarlyStop, ExperimentError, ExperimentSpec},
+    experiment::{Design, ExperimentError},
     views::experiments::{DesignForm, ExperimentForm},
     workload::Workload,
 };
@@ -19,22 +19,7 @@ pub(super) fn check(form: &ExperimentForm, workload: Workload) -> Result<(), Wro
         },
         DesignForm::Ablation { .. } | DesignForm::Profiles { .. } => Design::Profiles,
     };
-    let spec = ExperimentSpec {
-        name: form.name.clone(),
-        design,
-        workload,
-        launches_per_cell: form.launches_per_cell,
-        seed: form.seed.unwrap_or_default(),
-        early_stop: (!form.looks.is_empty()).then(|| EarlyStop {
-            looks: form.looks.clone(),
-        }),
-        budget: Budget {
-            gpu_minutes: form.gpu_minutes,
-            give_back_at: form.give_back_at,
-        },
-        through_forward: form.through_forward,
-        relevant_effect: form.relevant_effect_percent / 100.0,
-    };
+    let spec = form.spec(design, workload, form.seed.unwrap_or_default());
     spec.validate().map_err(|error| Wrong {
         field: match &error {
             ExperimentError::Name => Field::ExperimentName,

@@ -340,16 +340,12 @@ impl Measured {
             .find(|level| level.kind == kind)?;
         let repeats = repeats(&run.stages, kind, figure);
         let launch = run.summary.launch.as_ref();
-        let mismatch = launch
-            .and_then(|launch| launch.stamp.as_ref())
-            .filter(|stamp| matches!(stamp, Stamp::Mismatched { .. }))
-            .map(Stamp::sentence);
         (!repeats.is_empty()).then_some(Self {
             level,
             launch: launch.map(|launch| launch.launch),
             host: launch.map(|launch| launch.host.0),
             repeats,
-            mismatch,
+            mismatch: run.summary.mismatch(),
         })
     }
 

@@ -456,7 +456,7 @@ pub(super) fn notes(series: &[Series]) -> Vec<String> {
         .flat_map(|series| &series.points)
         .any(|point| point.hollow)
     {
-        notes.push("Hollow marks: flagged, disputed or estimated.".to_owned());
+        notes.push("Hollow marks: flagged, disputed, estimated or mismatched.".to_owned());
     }
     if series
         .iter()

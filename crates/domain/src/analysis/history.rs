@@ -1,7 +1,7 @@
 //! What earlier launches on a host tell of the next: how much they vary, and how long
 //! one takes with its measurement.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use super::{RunFacts, board::Measured, launches::by_launch};
 use crate::{
@@ -13,7 +13,12 @@ use crate::{
     workload::StageKind,
 };
 
-/// Runs on launches that the laboratory holds. Without any, nothing is known.
+/// Newest runs of a host under one workload that are its history. What ran long before
+/// tells less of the next launch, and takes as long to read.
+pub const MOST_PAST: u32 = 1_000;
+
+/// Runs on launches that the laboratory holds, the newest [`MOST_PAST`] of each host and
+/// workload. Without any, nothing is known.
 #[derive(Debug, Clone, Default)]
 pub struct History<'a> {
     past: Vec<&'a RunFacts>,
@@ -36,13 +41,21 @@ impl<'a> History<'a> {
         runs: impl IntoIterator<Item = &'a RunFacts>,
         minutes: BTreeMap<HostId, f64>,
     ) -> Self {
-        Self {
-            past: runs
-                .into_iter()
-                .filter(|run| run.summary.launch.is_some())
-                .collect(),
-            minutes,
-        }
+        let mut past: Vec<&RunFacts> = runs
+            .into_iter()
+            .filter(|run| run.summary.launch.is_some())
+            .collect();
+        past.sort_by_key(|run| Reverse(run.summary.id));
+        let mut counts: BTreeMap<(Option<HostId>, &str), u32> = BTreeMap::new();
+        past.retain(|run| {
+            let host = run.summary.launch.as_ref().map(|launch| launch.host.0);
+            let count = counts
+                .entry((host, &run.summary.workload_hash.0))
+                .or_default();
+            *count += 1;
+            *count <= MOST_PAST
+        });
+        Self { past, minutes }
     }
 
     /// Minutes that a launch with its measurement takes on a host.
@@ -117,7 +130,7 @@ mod tests {
     use crate::{
         analysis::samples::{launched, single},
         effective::Stamp,
-        ids::ContentHash,
+        ids::{ContentHash, RunId},
     };
 
     fn spread(past: &[RunFacts], host: i64) -> Option<PooledHistory> {
@@ -190,6 +203,23 @@ mod tests {
             change(&mut past[3]);
             assert_eq!(spread(&past, 1), None, "{what}");
         }
+    }
+
+    #[test]
+    fn what_ran_long_before_is_no_history_any_more() {
+        let mut past = four();
+        let newest = past[3].clone();
+        for id in 0..i64::from(MOST_PAST) {
+            let mut other = newest.clone();
+            other.summary.id = RunId(1_000 + id);
+            other.stages[0].disputed = true;
+            past.push(other);
+        }
+        assert_eq!(spread(&past, 1), None);
+        for other in &mut past[4..] {
+            other.summary.workload_hash = ContentHash::of(b"another");
+        }
+        assert!(spread(&past, 1).is_some(), "of this workload it is new");
     }
 
     #[test]

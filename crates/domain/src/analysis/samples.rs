@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::RunFacts;
 use crate::{
+    effective::Stamp,
     engine::EngineKind,
     ids::{HostId, LaunchId, ProfileId, RunId},
     metrics::{Distribution, METRIC_VERSION},
@@ -118,5 +119,15 @@ pub(crate) fn launched(id: i64, name: &str, launch: i64, stages: Vec<StageView>)
         profile: (ProfileId(profile % 1_000_003), name.to_owned(), 1),
         stamp: None,
     });
+    facts
+}
+
+/// The same of a launch that did not run as asked.
+pub(crate) fn mismatched(mut facts: RunFacts) -> RunFacts {
+    if let Some(launch) = &mut facts.summary.launch {
+        launch.stamp = Some(Stamp::Mismatched {
+            items: vec!["--tp-size".to_owned()],
+        });
+    }
     facts
 }

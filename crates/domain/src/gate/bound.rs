@@ -60,6 +60,12 @@ pub fn judge_bound(rule: &Rule, comparison: Comparison, bound: f64, run: &Measur
 
 /// The figure of a stage and where it stands, or why there is none to go by.
 fn figure(rule: &Rule, planned: &StagePlan, run: &Measured) -> Result<(f64, String), String> {
+    if let Some(mismatch) = run.facts.summary.mismatch() {
+        return Err(format!(
+            "No verdict may rest on run {}. {mismatch}",
+            run.facts.summary.id
+        ));
+    }
     let place = |index: u32, kind: StageKind| format!("stage {} ({kind})", index + 1);
     let stage = run
         .facts

@@ -5,13 +5,15 @@ use serde::{Deserialize, Serialize};
 use crate::{
     chart::ChartSpec,
     experiment::{
-        Estimate, ExperimentState, Factor, Step, TrialState,
+        Budget, Design, EarlyStop, Estimate, ExperimentSpec, ExperimentState, Factor, Step,
+        TrialState,
         results::{Doubt, ExperimentResults},
     },
     ids::{ContentHash, ExperimentId, HostId, LaunchId, ProfileId, RunId},
     source::Source,
     timestamp::Timestamp,
     views::measure::WorkloadForm,
+    workload::Workload,
 };
 
 /// What is varied, as asked for.
@@ -83,6 +85,30 @@ pub struct ExperimentForm {
     /// Take over what earlier experiments on this host measured under the same hashes.
     #[serde(default)]
     pub skip_measured: bool,
+}
+
+impl ExperimentForm {
+    /// What is ordered, once it is known what is varied, what is sent and in which
+    /// order.
+    #[must_use]
+    pub fn spec(&self, design: Design, workload: Workload, seed: u64) -> ExperimentSpec {
+        ExperimentSpec {
+            name: self.name.trim().to_owned(),
+            design,
+            workload,
+            launches_per_cell: self.launches_per_cell,
+            seed,
+            early_stop: (!self.looks.is_empty()).then(|| EarlyStop {
+                looks: self.looks.clone(),
+            }),
+            budget: Budget {
+                gpu_minutes: self.gpu_minutes,
+                give_back_at: self.give_back_at,
+            },
+            through_forward: self.through_forward,
+            relevant_effect: self.relevant_effect_percent / 100.0,
+        }
+    }
 }
 
 /// What an experiment would do and cost, before it is started.

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     conditions::{Certificate, ClientLoad, EngineReport, StageConditions},
+    effective::Stamp,
     engine::EngineKind,
     goodput::Goodput,
     ids::{ContentHash, RunId},
@@ -111,6 +112,14 @@ impl RunSummary {
             flagged: false,
             launch: None,
         }
+    }
+
+    /// Why what ran was not what its configuration promises, in a sentence. Such a run
+    /// says nothing of that configuration, so no verdict may rest on it.
+    #[must_use]
+    pub fn mismatch(&self) -> Option<String> {
+        let stamp = self.launch.as_ref()?.stamp.as_ref()?;
+        matches!(stamp, Stamp::Mismatched { .. }).then(|| stamp.sentence())
     }
 }
 

@@ -16,10 +16,10 @@ use tokdyno_domain::{
 };
 
 use crate::{
-    Artefacts, Lab,
+    Artefacts, Lab, facts,
     testing::{
         bytes, folder, lab,
-        launches::{a_host, a_profile, bring_to, launch_form},
+        launches::{a_host, a_profile, bring_to, host_form, launch_form},
         result_file,
     },
 };
@@ -168,6 +168,7 @@ async fn an_older_comparison_stays_and_is_read_by_today_s_rules_beside(pool: PgP
         "{}",
         guest.read_from
     );
+    assert!(!guest.read_from.contains("earlier launches"));
     assert_eq!(guest.changes, live.changes);
     assert_eq!(
         guest.view.verdicts[0].sentence,
@@ -239,10 +240,77 @@ async fn earlier_launches_on_the_host_are_known(pool: PgPool) {
         "{}",
         known.verdicts[0].sentence
     );
+    let slug = freeze(&lab, &pair, &OverrideForm::default())
+        .await
+        .expect("frozen");
+    let fresh = lab.frozen(ME, slug).await.expect("there").comparison;
+    age(&pool, slug, fresh).await;
+    let older = lab.frozen(ME, slug).await.expect("there").comparison;
+    let today = lab.frozen_today(&Actor::GUEST, &older).await;
+    let today = today.expect("read").expect("a reading");
+    assert!(
+        today.read_from.contains("earlier launches on the host"),
+        "{}",
+        today.read_from
+    );
     let board = lab.board(ME, &BoardFilter::default()).await.expect("read");
     assert!(
         board.best_single.because.contains("corrected for"),
         "{}",
         board.best_single.because
     );
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_document_that_cannot_be_read_by_today_s_rules_is_shown_without(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let runs = [
+        imported(&lab, "a", 60.0).await,
+        imported(&lab, "b", 90.0).await,
+    ];
+    let slug = freeze(&lab, &runs, &OverrideForm::default())
+        .await
+        .expect("frozen");
+    let mut broken = lab.frozen(ME, slug).await.expect("there").comparison;
+    broken.view.runs.truncate(1);
+    age(&pool, slug, broken).await;
+    let older = lab.frozen(ME, slug).await.expect("there").comparison;
+    for actor in [ME, &Actor::GUEST] {
+        let today = lab.frozen_today(actor, &older).await;
+        assert_eq!(today.expect("no fault of whoever reads it"), None);
+    }
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn the_newest_runs_of_each_host_and_workload_are_its_past(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let (one, profile) = (a_host(&lab).await, a_profile(&lab).await);
+    let other = lab
+        .add_host(ME, &host_form("other", "gpu2"))
+        .await
+        .expect("a host");
+    let mut runs = Vec::new();
+    for (host, speed) in [
+        (other, 60.0),
+        (other, 61.0),
+        (one, 62.0),
+        (one, 63.0),
+        (one, 64.0),
+    ] {
+        runs.push(on_launch(&lab, host, profile, speed).await);
+    }
+    sqlx::query("UPDATE runs SET workload_hash = 'another' WHERE id = $1")
+        .bind(runs[4])
+        .execute(&pool)
+        .await
+        .expect("set");
+    let asked = lab.facts_of(ME, &runs[..1]).await.expect("read");
+    let workloads = [asked[0].summary.workload_hash.0.clone()];
+    let past = facts::on_hosts(&pool, ME, &[one.0, other.0], &workloads, 1)
+        .await
+        .expect("read");
+    let ids: Vec<RunId> = past.iter().map(|run| run.summary.id).collect();
+    assert_eq!(ids, [runs[3], runs[1]]);
 }

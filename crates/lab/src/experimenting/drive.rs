@@ -229,7 +229,7 @@ impl Drive {
     ) -> Result<Next, LabError> {
         let mut tx = self.lab.0.pool.begin().await?;
         let actor = &self.experiment.actor;
-        // The host before the experiment, as everywhere.
+        // The host before the experiment, as where one is resumed.
         hosts::lock(&mut tx, actor, self.experiment.host).await?;
         if lease::hold(&mut tx, &self.lease).await? != from {
             return Ok(Next::Again);

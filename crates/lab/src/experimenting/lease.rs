@@ -6,7 +6,11 @@ use sqlx::{PgConnection, PgPool};
 use tokdyno_domain::{experiment::ExperimentState, ids::ExperimentId};
 use uuid::Uuid;
 
-use crate::{LabError, experiments::state_of, worker::lease::LEASE};
+use crate::{
+    LabError,
+    experiments::{actor_of, cancel_trials, state_of, stop_under_way},
+    worker::lease::LEASE,
+};
 
 /// The right to write to an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,21 +117,31 @@ pub(super) async fn hold(
     state_of(&state)
 }
 
-/// Ends an experiment of which the row cannot be read, so that the others go on. One
-/// that owes a restoring is left for whoever can read it.
+/// Ends an experiment of which the row cannot be read, so that the others go on: the
+/// launch under way is stopped, and no other is begun. One that owes a restoring is left
+/// for whoever can read it.
 pub(super) async fn fail_unreadable(
     pool: &PgPool,
     lease: &ExperimentLease,
 ) -> Result<(), LabError> {
-    sqlx::query!(
+    let mut tx = pool.begin().await?;
+    let row = sqlx::query!(
         "UPDATE experiments SET state = 'failed', becomes = NULL, ended_at = now(),
-             reason = 'What is stored of this experiment cannot be read, so nothing of it was run. Plan it again; if that happens again, look into the program''s log.'
-         WHERE id = $1 AND lease_epoch = $2 AND lease_owner = $3 AND NOT restore_due",
+             reason = 'What is stored of this experiment cannot be read, so nothing more of it is run. Plan it again; if that happens again, look into the program''s log.'
+         WHERE id = $1 AND lease_epoch = $2 AND lease_owner = $3 AND NOT restore_due
+         RETURNING actor_id, team_id",
         lease.experiment.0,
         lease.epoch,
         lease.owner,
     )
-    .execute(pool)
+    .fetch_optional(&mut *tx)
     .await?;
+    let Some(row) = row else {
+        return Ok(());
+    };
+    let actor = actor_of(row.actor_id, row.team_id);
+    stop_under_way(&mut tx, &actor, lease.experiment).await?;
+    cancel_trials(&mut tx, lease.experiment).await?;
+    tx.commit().await?;
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! From what is to be varied, as asked for, to a design over profiles as they are now.
 
+use std::collections::BTreeSet;
+
 use sqlx::PgConnection;
 use tokdyno_domain::{
     access::Actor,
@@ -95,13 +97,34 @@ fn steps_between(base: &Chosen, to: &Chosen, grouped: &[Step]) -> Result<Vec<Ste
     Ok(grouped.to_vec())
 }
 
-/// A profile's newest revision, held until the transaction ends.
+/// Holds the profiles of a form until the transaction ends. By rising numbers, so that
+/// of two forms that name the same ones neither waits for the other.
+pub(super) async fn hold_profiles(
+    connection: &mut PgConnection,
+    actor: &Actor,
+    form: &ExperimentForm,
+) -> Result<(), LabError> {
+    let mut profiles = BTreeSet::from([form.base]);
+    match &form.design {
+        DesignForm::OneAtATime { .. } | DesignForm::FullGrid { .. } => {}
+        DesignForm::Ablation { to, .. } => {
+            profiles.insert(*to);
+        }
+        DesignForm::Profiles { profiles: others } => profiles.extend(others),
+    }
+    for profile in profiles {
+        profile_rows::lock(connection, actor, profile).await?;
+    }
+    Ok(())
+}
+
+/// A profile's newest revision.
 pub(super) async fn chosen(
     connection: &mut PgConnection,
     actor: &Actor,
     profile: ProfileId,
 ) -> Result<Chosen, LabError> {
-    let held = profile_rows::lock(connection, actor, profile).await?;
+    let held = profile_rows::read(connection, actor, profile).await?;
     held.refuse_archived()?;
     let newest = profile_rows::newest(connection, profile).await?;
     Ok(Chosen {

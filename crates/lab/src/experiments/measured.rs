@@ -7,16 +7,17 @@ use sqlx::{PgConnection, PgPool};
 use tokdyno_domain::{
     access::Actor,
     experiment::{
-        Cell, Measured, Trial, TrialFigures, TrialState, TrialStatus,
+        Cell, ExperimentSpec, Measured, Trial, TrialFigures, TrialState, TrialStatus,
         results::{Doubt, Findings},
         skip_measured,
     },
     ids::{ContentHash, ExperimentId, HostId, RunId},
+    metrics::METRIC_VERSION,
     source::Source,
 };
 
 use super::rows::{Experiment, Progress, stored};
-use crate::{LabError, facts, stages};
+use crate::{LabError, commands::version, facts, stages};
 
 /// What the runs of an experiment say.
 #[derive(Debug, Clone)]
@@ -61,7 +62,7 @@ impl Figures {
             };
             let of_run = TrialFigures::of_stages(trial.cell, trial.block, run, &facts.stages);
             figures.trials.push(of_run);
-            figures.doubts.extend(Doubt::of_stages(run, &facts.stages));
+            figures.doubts.extend(Doubt::of_run(facts));
             figures.source = figures.source.max(facts.summary.source);
         }
         Ok(figures)
@@ -95,14 +96,16 @@ pub(super) struct Earlier {
 }
 
 /// What earlier experiments on this host measured of these cells, the newest of each
-/// block.
+/// block: under the workload of `spec`, from where the client stands in it, and by
+/// today's definitions of the metrics, since figures of another kind are no repeats.
 pub(super) async fn earlier(
     connection: &mut PgConnection,
     actor: &Actor,
     host: HostId,
     cells: &[Cell],
-    workload: &ContentHash,
+    spec: &ExperimentSpec,
 ) -> Result<Vec<Earlier>, LabError> {
+    let workload = spec.workload.hash();
     let hashes: Vec<String> = cells.iter().map(|cell| cell.hash.0.clone()).collect();
     let rows = sqlx::query!(
         r#"SELECT DISTINCT ON (c.hash, t.block) c.hash, t.block, t.run_id AS "run!", e.id
@@ -112,11 +115,14 @@ pub(super) async fn earlier(
            JOIN runs r ON r.id = t.run_id
            WHERE e.team_id = $1 AND e.host_id = $2 AND e.workload_hash = $3
              AND c.hash = ANY($4) AND t.state = 'done' AND r.deleted_at IS NULL
+             AND (e.spec ->> 'through_forward')::boolean = $5 AND r.metric_version = $6
            ORDER BY c.hash, t.block, t.run_id DESC"#,
         actor.team.0,
         host.0,
         workload.0,
         &hashes,
+        spec.through_forward,
+        version(METRIC_VERSION),
     )
     .fetch_all(connection)
     .await?;

@@ -18,6 +18,23 @@ pub(super) struct Locked {
     pub(super) skip_measured: bool,
 }
 
+/// The host of an experiment of the actor's team. It stays the same.
+pub(super) async fn host_of(
+    connection: &mut PgConnection,
+    actor: &Actor,
+    experiment: ExperimentId,
+) -> Result<HostId, LabError> {
+    let host = sqlx::query_scalar!(
+        "SELECT host_id FROM experiments WHERE id = $1 AND team_id = $2",
+        experiment.0,
+        actor.team.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    host.map(HostId)
+        .ok_or(LabError::NoSuchExperiment(experiment))
+}
+
 /// Locks an experiment of the actor's team.
 pub(super) async fn lock(
     connection: &mut PgConnection,
@@ -67,13 +84,23 @@ pub(super) async fn ask_to_end(
     experiment: ExperimentId,
     becomes: ExperimentState,
 ) -> Result<(), LabError> {
+    // One that was stopping already had a reason of its own, which is none of this.
     sqlx::query!(
-        "UPDATE experiments SET state = 'stopping', becomes = $2 WHERE id = $1",
+        "UPDATE experiments SET state = 'stopping', becomes = $2, reason = '' WHERE id = $1",
         experiment.0,
         becomes.word(),
     )
     .execute(&mut *connection)
     .await?;
+    stop_under_way(connection, actor, experiment).await
+}
+
+/// Stops the launch of the trial under way, if there is one.
+pub(crate) async fn stop_under_way(
+    connection: &mut PgConnection,
+    actor: &Actor,
+    experiment: ExperimentId,
+) -> Result<(), LabError> {
     let launch = sqlx::query_scalar!(
         r#"SELECT launch_id AS "launch!" FROM experiment_trials
            WHERE experiment_id = $1 AND state = 'running'"#,

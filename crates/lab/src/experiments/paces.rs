@@ -32,7 +32,8 @@ pub(crate) async fn paces(
         .chain([base])
         .map(|hash| hash.0.clone())
         .collect();
-    // One that was kept running after its run is not waited for.
+    // One that was kept running after its run is not waited for. An adopted one was not
+    // started: it was ready when it was found, which tells nothing of a start.
     let rows = sqlx::query!(
         r#"SELECT hash, avg(ready_s) AS "ready_s!", avg(measure_s) AS "measure_s!"
            FROM (
@@ -51,6 +52,7 @@ pub(crate) async fn paces(
                    WHERE launch_id = l.id AND state = 'finished' AND workload_hash = $3
                    ORDER BY id LIMIT 1) measured ON true
                WHERE l.host_id = $1 AND r.hash = ANY($2) AND l.ready_at IS NOT NULL
+                 AND l.origin <> 'adopted'
            ) newest
            WHERE place <= $4 AND ready_s IS NOT NULL AND measure_s IS NOT NULL
            GROUP BY hash"#,

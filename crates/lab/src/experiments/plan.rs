@@ -7,8 +7,8 @@ use time::OffsetDateTime;
 use tokdyno_domain::{
     access::Actor,
     experiment::{
-        Budget, Change, EarlyStop, ExperimentSpec, Fit, LL128_CAUTION, Paces, Plan, Step, Trial,
-        TrialStatus, estimate,
+        Budget, Change, ExperimentSpec, Fit, LL128_CAUTION, Paces, Plan, Step, Trial, TrialStatus,
+        estimate,
     },
     host::Inventory,
     ids::{HostId, LaunchId},
@@ -22,7 +22,7 @@ use tokdyno_engines::{
 };
 
 use super::{
-    design::{Chosen, changes, chosen, design_of},
+    design::{Chosen, changes, chosen, design_of, hold_profiles},
     measured::{self, Earlier},
     paces::{gpus, paces},
 };
@@ -55,7 +55,19 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::from_datetime(OffsetDateTime::from(SystemTime::now()))
 }
 
-/// Plans what the form asks for. Host and profiles are held until the transaction ends.
+/// Holds profiles and host of a form until the transaction ends, so that what is planned
+/// from them is what they are when it is queued.
+pub(super) async fn hold(
+    connection: &mut PgConnection,
+    actor: &Actor,
+    form: &ExperimentForm,
+) -> Result<(), LabError> {
+    hold_profiles(connection, actor, form).await?;
+    hosts::lock(connection, actor, form.host).await?;
+    Ok(())
+}
+
+/// Plans what the form asks for, from profiles and host as they are now.
 pub(super) async fn plan(
     connection: &mut PgConnection,
     actor: &Actor,
@@ -63,29 +75,16 @@ pub(super) async fn plan(
 ) -> Result<Planned, LabError> {
     let base = chosen(connection, actor, form.base).await?;
     let (design, profiles, steps) = design_of(connection, actor, form, &base).await?;
-    hosts::lock(connection, actor, form.host).await?;
+    let inventory = inventory(connection, actor, form.host).await?;
     if let Some(at) = form.give_back_at {
         check_give_back(at, GIVE_BACK_LEAD_S, now())?;
     }
-    let spec = ExperimentSpec {
-        name: form.name.trim().to_owned(),
-        design,
-        workload: workload_of(&form.workload)?,
-        launches_per_cell: form.launches_per_cell,
-        seed: match form.seed {
-            Some(seed) => seed,
-            None => fresh_seed()?,
-        },
-        early_stop: (!form.looks.is_empty()).then(|| EarlyStop {
-            looks: form.looks.clone(),
-        }),
-        budget: Budget {
-            gpu_minutes: form.gpu_minutes,
-            give_back_at: form.give_back_at,
-        },
-        through_forward: form.through_forward,
-        relevant_effect: form.relevant_effect_percent / 100.0,
+    let workload = workload_of(&form.workload)?;
+    let seed = match form.seed {
+        Some(seed) => seed,
+        None => fresh_seed()?,
     };
+    let spec = form.spec(design, workload, seed);
     let plan = spec
         .plan_with(&base.spec, &profiles, &KnownFlags)
         .map_err(|error| LabError::Invalid(error.to_string()))?;
@@ -95,7 +94,6 @@ pub(super) async fn plan(
     if let Some(restore) = form.restore {
         may_be_restored(connection, actor, restore, form.host).await?;
     }
-    let inventory = inventory(connection, form.host).await?;
     let workload = spec.workload.hash();
     let paces = paces(
         connection,
@@ -107,7 +105,7 @@ pub(super) async fn plan(
     )
     .await?;
     let earlier = if form.skip_measured {
-        measured::earlier(connection, actor, form.host, &plan.cells, &workload).await?
+        measured::earlier(connection, actor, form.host, &plan.cells, &spec).await?
     } else {
         Vec::new()
     };
@@ -229,13 +227,17 @@ impl Planned {
 
 async fn inventory(
     connection: &mut PgConnection,
+    actor: &Actor,
     host: HostId,
 ) -> Result<Option<Inventory>, LabError> {
     let inventory = sqlx::query_scalar!(
-        r#"SELECT inventory AS "inventory: Json<Inventory>" FROM hosts WHERE id = $1"#,
+        r#"SELECT inventory AS "inventory: Json<Inventory>" FROM hosts
+           WHERE id = $1 AND team_id = $2 AND deleted_at IS NULL"#,
         host.0,
+        actor.team.0,
     )
-    .fetch_one(connection)
-    .await?;
+    .fetch_optional(connection)
+    .await?
+    .ok_or(LabError::NoSuchHost(host))?;
     Ok(inventory.map(|inventory| inventory.0))
 }

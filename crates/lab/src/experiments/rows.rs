@@ -179,6 +179,15 @@ pub(crate) fn state_of(word: &str) -> Result<ExperimentState, LabError> {
         .ok_or_else(|| LabError::internal("reading an experiment's state", format!("`{word}`")))
 }
 
+/// Whoever asked for an experiment. What it does was allowed when it was asked for.
+pub(crate) fn actor_of(id: i64, team: i64) -> Actor {
+    Actor {
+        id: ActorId(id),
+        team: TeamId(team),
+        role: Role::Operator,
+    }
+}
+
 /// An experiment of any team: who may see it is the caller's to know.
 pub(crate) async fn read(
     connection: &mut PgConnection,
@@ -222,12 +231,7 @@ pub(crate) async fn read(
         })
         .unzip();
     Ok(Experiment {
-        // What it does was allowed when it was asked for.
-        actor: Actor {
-            id: ActorId(row.actor_id),
-            team: TeamId(row.team_id),
-            role: Role::Operator,
-        },
+        actor: actor_of(row.actor_id, row.team_id),
         host: HostId(row.host_id),
         base: row.base,
         base_hash: ContentHash(row.base_hash),

@@ -4,7 +4,7 @@ use sqlx::PgPool;
 use tokdyno_domain::{
     access::Actor,
     experiment::{Change, ExperimentState, Factor, Fit, Level, Step, TrialState, nccl_factors},
-    ids::{ExperimentId, HostId, LaunchId, ProfileId},
+    ids::{ExperimentId, HostId, LaunchId, ProfileId, RunId},
     timestamp::Timestamp,
     views::experiments::{DesignForm, ExperimentForm},
 };
@@ -12,9 +12,9 @@ use tokdyno_domain::{
 use crate::{
     Lab,
     testing::{
-        folder, lab,
+        bytes, folder, lab,
         launches::{a_host, a_profile, adopted, launch_form, spec},
-        new_run,
+        new_run, result_file, wait_until,
     },
 };
 
@@ -343,4 +343,183 @@ async fn a_server_is_put_aside_for_one_at_a_time(pool: PgPool) {
     lab.queue_launch(ME, &launch).await.expect("queued");
     let refused = lab.resume_experiment(ME, experiment).await;
     assert_eq!(refused.expect_err("it is promised").status(), 409);
+}
+
+/// A run that is over, of the form's workload.
+async fn measured(lab: &Lab, form: &ExperimentForm) -> RunId {
+    let imported = lab.import(ME, &bytes(&result_file())).await;
+    let run = imported.expect("imported").run;
+    let workload = form.workload.workload().expect("a workload");
+    sqlx::query(
+        "UPDATE runs SET workload_hash = $2, started_at = now(),
+             finished_at = now() + interval '1 minute' WHERE id = $1",
+    )
+    .bind(run)
+    .bind(workload.hash().0)
+    .execute(&lab.0.pool)
+    .await
+    .expect("stored");
+    run
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn how_long_a_launch_takes_is_learnt_from_those_that_were_started(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let (host, base) = (a_host(&lab).await, a_profile(&lab).await);
+    let form = form(host, base);
+    let production = adopted(&pool, &lab, host, base).await;
+    let run = measured(&lab, &form).await;
+    sqlx::query("UPDATE runs SET launch_id = $2 WHERE id = $1")
+        .bind(run)
+        .bind(production)
+        .execute(&pool)
+        .await
+        .expect("stored");
+    for (origin, known) in [("adopted", false), ("launched", true)] {
+        sqlx::query("UPDATE launches SET origin = $1")
+            .bind(origin)
+            .execute(&pool)
+            .await
+            .expect("stored");
+        let preview = lab.preview_experiment(ME, &form).await.expect("a preview");
+        assert_eq!(preview.estimate.seconds.is_some(), known, "{origin}");
+    }
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn what_was_measured_otherwise_is_not_taken_over(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let (host, base) = (a_host(&lab).await, a_profile(&lab).await);
+    let mut form = form(host, base);
+    let experiment = lab.queue_experiment(ME, &form).await.expect("queued");
+    let run = measured(&lab, &form).await;
+    sqlx::query(
+        "UPDATE experiment_trials SET state = 'done', run_id = $2
+         WHERE experiment_id = $1 AND number = 0",
+    )
+    .bind(experiment)
+    .bind(run)
+    .execute(&pool)
+    .await
+    .expect("stored");
+    form.skip_measured = true;
+    let taken_over = async |form: &ExperimentForm| {
+        let preview = lab.preview_experiment(ME, form).await;
+        preview.expect("a preview").measured
+    };
+    assert_eq!(taken_over(&form).await, 1);
+    form.through_forward = true;
+    assert_eq!(taken_over(&form).await, 0, "from elsewhere");
+    form.through_forward = false;
+    sqlx::query("UPDATE runs SET metric_version = metric_version - 1")
+        .execute(&pool)
+        .await
+        .expect("stored");
+    assert_eq!(taken_over(&form).await, 0, "by other definitions");
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn one_that_is_cancelled_while_it_stops_says_nothing_of_resuming(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let (host, base) = (a_host(&lab).await, a_profile(&lab).await);
+    let experiment = lab
+        .queue_experiment(ME, &form(host, base))
+        .await
+        .expect("queued");
+    sqlx::query(
+        "UPDATE experiments SET state = 'stopping', becomes = 'paused', lease_expires_at = now(),
+             lease_owner = gen_random_uuid(), reason = 'Full. Resume the experiment when it is not.'",
+    )
+    .execute(&pool)
+    .await
+    .expect("stored");
+    lab.cancel_experiment(ME, experiment).await.expect("asked");
+    let (becomes, reason): (String, String) =
+        sqlx::query_as("SELECT becomes, reason FROM experiments")
+            .fetch_one(&pool)
+            .await
+            .expect("read");
+    assert_eq!((becomes.as_str(), reason.as_str()), ("cancelled", ""));
+}
+
+/// Somebody in this database waits for a lock.
+async fn somebody_waits(pool: &PgPool) -> bool {
+    sqlx::query_scalar(
+        "SELECT EXISTS (SELECT 1 FROM pg_stat_activity
+         WHERE datname = current_database() AND wait_event_type = 'Lock')",
+    )
+    .fetch_one(pool)
+    .await
+    .expect("read")
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn profiles_are_held_by_rising_numbers_and_by_no_preview(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let (host, first) = (a_host(&lab).await, a_profile(&lab).await);
+    let mut tuned = spec();
+    tuned.environment = vec![("NCCL_PROTO".to_owned(), "Simple".to_owned())];
+    let second = lab.add_profile(ME, "tuned", &tuned, None).await;
+    let second = second.expect("a profile");
+    let backwards = ExperimentForm {
+        design: DesignForm::Profiles {
+            profiles: vec![first],
+        },
+        ..form(host, second)
+    };
+    let mut held = pool.begin().await.expect("begun");
+    sqlx::query("SELECT id FROM profiles WHERE id = $1 FOR UPDATE")
+        .bind(first)
+        .execute(&mut *held)
+        .await
+        .expect("held");
+    lab.preview_experiment(ME, &backwards)
+        .await
+        .expect("a preview waits for nobody");
+    let queued = tokio::spawn({
+        let lab = lab.clone();
+        async move { lab.queue_experiment(ME, &backwards).await }
+    });
+    wait_until("it waits", async || somebody_waits(&pool).await).await;
+    sqlx::query("SELECT id FROM profiles WHERE id = $1 FOR UPDATE NOWAIT")
+        .bind(second)
+        .execute(&mut *held)
+        .await
+        .expect("it waits for the first, and does not hold the second");
+    held.commit().await.expect("released");
+    queued.await.expect("no panic").expect("queued");
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn whoever_resumes_holds_the_host_before_the_experiment(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let (host, base) = (a_host(&lab).await, a_profile(&lab).await);
+    let experiment = lab
+        .queue_experiment(ME, &form(host, base))
+        .await
+        .expect("queued");
+    lab.pause_experiment(ME, experiment).await.expect("paused");
+    let mut held = pool.begin().await.expect("begun");
+    sqlx::query("SELECT id FROM hosts WHERE id = $1 FOR UPDATE")
+        .bind(host)
+        .execute(&mut *held)
+        .await
+        .expect("held");
+    let resumed = tokio::spawn({
+        let lab = lab.clone();
+        async move { lab.resume_experiment(ME, experiment).await }
+    });
+    wait_until("it waits", async || somebody_waits(&pool).await).await;
+    sqlx::query("SELECT id FROM experiments WHERE id = $1 FOR UPDATE NOWAIT")
+        .bind(experiment)
+        .execute(&mut *held)
+        .await
+        .expect("it waits for the host, and does not hold the experiment");
+    held.commit().await.expect("released");
+    resumed.await.expect("no panic").expect("resumed");
 }

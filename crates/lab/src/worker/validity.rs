@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use sqlx::{PgConnection, types::Json};
+use sqlx::{Connection, PgConnection, types::Json};
 use tokdyno_domain::{
     effective::EffectiveConfiguration,
     ids::RunId,
@@ -15,8 +15,42 @@ use tokdyno_domain::{
 
 use crate::{LabError, facts, host_samples, stages};
 
-/// Checks a run whose stages and samples are stored. Once more is as good as once.
+/// Said of a run of which not all could be read.
+const UNCHECKED: &str = "This run was not checked as a whole, since a part of what is stored of it cannot be read: nobody knows whether something else used the host meanwhile. The program's log says which part.";
+
+/// Checks a run whose stages and samples are stored. Once more is as good as once. What
+/// cannot be read hinders the check, which is said of the run, and not its end.
+///
+/// # Errors
+/// [`LabError::DatabaseUnavailable`], and [`LabError::Internal`] if not even that can be
+/// stored.
 pub(super) async fn store(
+    connection: &mut PgConnection,
+    run: RunId,
+    workload: &Workload,
+) -> Result<(), LabError> {
+    // A savepoint: what goes wrong must not spoil the transaction around it.
+    let mut attempt = connection.begin().await?;
+    match check(&mut attempt, run, workload).await {
+        Ok(()) => attempt.commit().await?,
+        Err(LabError::Internal(doing)) => {
+            attempt.rollback().await?;
+            tracing::error!(%run, doing, "a run was not checked as a whole");
+            sqlx::query!(
+                "UPDATE runs SET remarks = array_append(remarks, $2)
+                 WHERE id = $1 AND $2 <> ALL(remarks)",
+                run.0,
+                UNCHECKED,
+            )
+            .execute(connection)
+            .await?;
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+async fn check(
     connection: &mut PgConnection,
     run: RunId,
     workload: &Workload,

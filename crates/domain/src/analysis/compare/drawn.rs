@@ -16,7 +16,7 @@ pub(super) struct Drawn {
     pub(super) bar: Option<(f64, f64)>,
     /// Launches, or repeats of the only one.
     pub(super) n: u32,
-    /// Flagged, disputed or estimated.
+    /// Flagged, disputed, estimated or mismatched.
     pub(super) doubtful: bool,
     pub(super) note: Option<String>,
     pub(super) behind: Vec<Behind>,

@@ -2,7 +2,7 @@
 
 use super::{
     Column,
-    groups::{Figure, Group},
+    groups::{Figure, Group, objection},
     kinds,
 };
 use crate::{
@@ -115,7 +115,7 @@ fn cells(columns: &[Column<'_>], kind: StageKind, metric: &Metric) -> Vec<Option
             Some(CompareCell {
                 estimate,
                 ratio: ratio(place, &estimate),
-                doubtful: column.level(kind)?.is_doubtful(),
+                doubtful: objection(column, kind).is_some(),
             })
         })
         .collect()

@@ -158,9 +158,10 @@ impl<'a> Group<'a> {
                 .iter()
                 .map(|(column, _)| column.run.summary.id)
                 .collect(),
-            flag: used
-                .iter()
-                .find_map(|(column, _)| column.level(kind)?.flags.first().cloned()),
+            flag: used.iter().find_map(|(column, _)| {
+                let flag = column.level(kind)?.flags.first().cloned();
+                flag.or_else(|| column.run.summary.mismatch())
+            }),
             source: used
                 .iter()
                 .filter_map(|(column, _)| Some(column.level(kind)?.source))
@@ -236,7 +237,7 @@ impl<'a> Group<'a> {
                 .partition(|column| objection(column, kind).is_some());
             if !doubtful.is_empty() && !sound.is_empty() {
                 notes.push(format!(
-                    "Left out at {kind} as flagged, disputed or estimated: {}.",
+                    "Left out at {kind} as flagged, disputed, estimated or mismatched: {}.",
                     said(doubtful)
                 ));
             }
@@ -268,13 +269,18 @@ fn launch(column: &Column<'_>) -> Option<LaunchId> {
     column.run.summary.launch.as_ref().map(|of| of.launch)
 }
 
-fn objection(column: &Column<'_>, kind: StageKind) -> Option<&'static str> {
-    let level = column.level(kind).filter(|level| level.is_doubtful())?;
-    Some(if level.disputed || level.source == Source::Estimated {
-        "is disputed or estimated"
+/// Why no verdict may rest on a run's level, if so.
+pub(super) fn objection(column: &Column<'_>, kind: StageKind) -> Option<&'static str> {
+    let level = column.level(kind)?;
+    if column.run.summary.mismatch().is_some() {
+        Some("is mismatched")
+    } else if !level.is_doubtful() {
+        None
+    } else if level.disputed || level.source == Source::Estimated {
+        Some("is disputed or estimated")
     } else {
-        "is flagged"
-    })
+        Some("is flagged")
+    }
 }
 
 /// `run 3`, `runs 3, 4`.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    analysis::samples::{closed, recorded, run, single},
+    analysis::samples::{closed, launched, mismatched, recorded, run, single},
     founding::CONFIGURATIONS,
     run::RunState,
     verdict::VerdictKind,
@@ -221,6 +221,24 @@ fn an_estimate_is_named_as_the_objection() {
         "{}",
         verdict.sentence
     );
+}
+
+#[test]
+fn what_was_not_as_asked_is_named_as_the_objection() {
+    let one = launched(1, "a", 1, vec![single(0, 60.0)]);
+    let other = mismatched(launched(2, "b", 2, vec![single(0, 90.0)]));
+    let view = compare(&[one, other]).expect("a comparison");
+    let said = &view.verdicts[0].sentence;
+    assert!(
+        said.ends_with("Not established: b is mismatched."),
+        "{said}"
+    );
+    let doubtful: Vec<Option<bool>> = view.rows[0]
+        .cells
+        .iter()
+        .map(|cell| Some(cell.as_ref()?.doubtful))
+        .collect();
+    assert_eq!(doubtful, [Some(false), Some(true)]);
 }
 
 #[test]

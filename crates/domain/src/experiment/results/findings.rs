@@ -11,12 +11,12 @@ use super::super::{
     state::TrialState,
 };
 use crate::{
-    analysis::levels,
+    analysis::{RunFacts, levels},
     ids::RunId,
     source::Source,
     statistics::{CONFIDENCE, Looks},
     text,
-    views::run::{LevelView, StageView},
+    views::run::LevelView,
     workload::StageKind,
 };
 
@@ -52,10 +52,16 @@ pub struct Doubt {
 }
 
 impl Doubt {
-    /// What is doubtful about a run, by the same rule as where runs are compared.
+    /// What is doubtful about a run, by the same rules as where runs are compared.
     #[must_use]
-    pub fn of_stages(run: RunId, stages: &[StageView]) -> Vec<Self> {
-        levels(stages)
+    pub fn of_run(facts: &RunFacts) -> Vec<Self> {
+        let run = facts.summary.id;
+        let mismatch = facts.summary.mismatch().map(|what| Self {
+            run,
+            level: None,
+            what,
+        });
+        let flagged = levels(&facts.stages)
             .into_iter()
             .filter(LevelView::is_doubtful)
             .map(|level| Self {
@@ -66,8 +72,8 @@ impl Doubt {
                 } else {
                     level.flags.join(" ")
                 },
-            })
-            .collect()
+            });
+        mismatch.into_iter().chain(flagged).collect()
     }
 }
 
@@ -209,7 +215,7 @@ impl EntryState {
 mod tests {
     use super::*;
     use crate::{
-        analysis::samples::{closed, single},
+        analysis::samples::{closed, launched, mismatched, run, single},
         metrics::StageFlag,
     };
 
@@ -220,11 +226,21 @@ mod tests {
             failed: 3,
             requests: 100,
         }];
-        let doubts = Doubt::of_stages(RunId(7), &[single(0, 80.0), flagged]);
+        let doubts = Doubt::of_run(&run(7, "a", vec![single(0, 80.0), flagged]));
         assert_eq!(doubts.len(), 1);
         assert_eq!(doubts[0].run, RunId(7));
         let level = StageKind::ClosedLoop { concurrency: 8 };
         assert_eq!(doubts[0].level, Some(level));
         assert!(doubts[0].what.contains("3 of 100 requests failed"));
+    }
+
+    #[test]
+    fn a_launch_that_did_not_run_as_asked_is_a_doubt_at_every_level() {
+        let facts = launched(7, "a", 7, vec![single(0, 80.0), closed(8, 0, 100.0)]);
+        assert_eq!(Doubt::of_run(&facts), []);
+        let doubts = Doubt::of_run(&mismatched(facts));
+        assert_eq!(doubts.len(), 1);
+        assert_eq!((doubts[0].run, doubts[0].level), (RunId(7), None));
+        assert!(doubts[0].what.contains("--tp-size"), "{}", doubts[0].what);
     }
 }

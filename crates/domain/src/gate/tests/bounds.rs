@@ -1,5 +1,6 @@
 use super::*;
 use crate::{
+    analysis::samples::{launched, mismatched},
     conditions::{EngineReport, Speculation},
     metrics::{Distribution, StageFlag},
     source::Source,
@@ -48,6 +49,16 @@ fn without_a_level_the_stage_nearest_to_breaking_it_speaks() {
         (broken.outcome, broken.value),
         (Outcome::Broken, Some(84.0))
     );
+}
+
+#[test]
+fn a_launch_that_did_not_run_as_asked_leaves_every_bound_open() {
+    let asked = launched(1, "tuned", 1, stages(90.0, 200.0));
+    let as_asked = one("c8.output_tps >= 150", vec![asked.clone()]);
+    assert_eq!(as_asked.outcome, Outcome::Holds);
+    let open = one("c8.output_tps >= 150", vec![mismatched(asked)]);
+    assert_eq!(open.outcome, Outcome::NotEstablished);
+    assert!(open.sentence.contains("--tp-size"), "{}", open.sentence);
 }
 
 #[test]

@@ -154,7 +154,7 @@ async fn a_budget_that_fits_nothing_pauses_before_anything_is_touched(pool: PgPo
     let poor = queue(&bench, &asked).await;
     let view = reach(&bench, poor, ExperimentState::Paused).await;
     assert!(
-        view.summary.reason.contains("GPU minutes"),
+        view.summary.reason.contains("are used up"),
         "{}",
         view.summary.reason
     );

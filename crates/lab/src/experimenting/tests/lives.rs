@@ -1,8 +1,11 @@
 //! From the queue to the end, also when nobody looks after them for a while.
 
+use std::collections::BTreeSet;
+
 use sqlx::PgPool;
 use tokdyno_domain::{
     experiment::{ExperimentState, TrialState},
+    ids::LaunchId,
     launch::LaunchState,
     source::Source,
 };
@@ -31,15 +34,14 @@ async fn an_experiment_runs_to_its_end_and_production_is_back_afterwards(pool: P
 
     let trials = trials(&view);
     assert_eq!((view.summary.over, view.summary.launches), (4, 4));
-    let mut runs: Vec<_> = trials
-        .iter()
-        .map(|trial| trial.run.expect("a run"))
-        .collect();
-    let mut launches: Vec<_> = trials.iter().filter_map(|trial| trial.launch).collect();
-    runs.dedup();
-    launches.dedup();
-    assert_eq!((runs.len(), launches.len()), (4, 4), "each launched anew");
-    assert!(launches.is_sorted(), "in their order: {trials:#?}");
+    let runs: BTreeSet<_> = trials.iter().filter_map(|trial| trial.run).collect();
+    assert_eq!(runs.len(), 4, "each measured by itself");
+    let launches: Vec<_> = trials.iter().filter_map(|trial| trial.launch).collect();
+    assert_eq!(launches.len(), 4);
+    assert!(
+        launches.is_sorted_by(|one, next| one < next),
+        "each launched anew, in their order: {trials:#?}"
+    );
     let blocks: Vec<u32> = trials.iter().map(|trial| trial.block).collect();
     assert_eq!(blocks, [0, 0, 1, 1]);
 
@@ -184,5 +186,50 @@ async fn one_that_cannot_be_read_leaves_the_host_to_the_next(pool: PgPool) {
     let told = told.expect("it is listed");
     assert_eq!(told.state, ExperimentState::Failed);
     assert!(told.reason.contains("cannot be read"), "{}", told.reason);
+    worker.shutdown().await;
+}
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn one_that_cannot_be_read_any_more_ends_what_it_has_begun(pool: PgPool) {
+    let bench = bench(&pool).await;
+    let base = profile(&bench, &quick()).await;
+    let mut asked = form(&bench, base);
+    asked.workload.single_stream = Some(60);
+    let broken = queue(&bench, &asked).await;
+    let worker = bench.work();
+    wait_until("a run is under way", async || measuring(&bench).await).await;
+    worker.kill().await;
+    sqlx::query("UPDATE experiments SET spec = '{}' WHERE id = $1")
+        .bind(broken)
+        .execute(&pool)
+        .await
+        .expect("stored");
+    let launch: i64 = sqlx::query_scalar(
+        "SELECT launch_id FROM experiment_trials WHERE experiment_id = $1 AND state = 'running'",
+    )
+    .bind(broken)
+    .fetch_one(&pool)
+    .await
+    .expect("a launch");
+    let launch = LaunchId(launch);
+
+    let worker = bench.work();
+    bench.reach(launch, LaunchState::Stopped).await;
+    let list = bench.lab.experiments(ME).await.expect("a list");
+    let told = &list.experiments[0];
+    assert_eq!(told.state, ExperimentState::Failed);
+    assert!(
+        told.reason.contains("nothing more of it"),
+        "{}",
+        told.reason
+    );
+    let states: Vec<String> =
+        sqlx::query_scalar("SELECT state FROM experiment_trials WHERE experiment_id = $1")
+            .bind(broken)
+            .fetch_all(&pool)
+            .await
+            .expect("read");
+    assert_eq!(states, ["cancelled"; 4]);
+    bench.nothing_runs(&bench.view(launch).await).await;
     worker.shutdown().await;
 }

@@ -115,3 +115,34 @@ async fn a_limit_in_the_settings_is_held_against_the_load(pool: PgPool) {
         assert_eq!(seen.stages[1].flags.contains(&cap), capped, "{limit}");
     }
 }
+
+#[sqlx::test(migrator = "crate::MIGRATOR")]
+async fn a_sample_that_cannot_be_read_does_not_keep_a_run_from_its_end(pool: PgPool) {
+    let folder = folder();
+    let lab = lab(&pool, &folder).await;
+    let run = lab.queue_run(ME, &new_run("gpu1")).await.expect("queued");
+    let claimed = claim(&pool).await;
+    sqlx::query("INSERT INTO host_samples (run_id, seq, sample) VALUES ($1, 0, '[]')")
+        .bind(run)
+        .execute(&pool)
+        .await
+        .expect("kept");
+    conclude(&pool, &claimed).await;
+    let (state, remarks): (String, Vec<String>) =
+        sqlx::query_as("SELECT state, remarks FROM runs WHERE id = $1")
+            .bind(run)
+            .fetch_one(&pool)
+            .await
+            .expect("read");
+    assert_eq!(state, "finished");
+    let told = remarks
+        .iter()
+        .filter(|remark| remark.contains("not checked as a whole"));
+    assert_eq!(told.count(), 1, "{remarks:?}");
+    let stages: i64 = sqlx::query_scalar("SELECT count(*) FROM stages WHERE run_id = $1")
+        .bind(run)
+        .fetch_one(&pool)
+        .await
+        .expect("read");
+    assert_eq!(stages, 2, "its figures stay");
+}

@@ -306,10 +306,8 @@ fn a_flagged_run_is_left_out_where_there_is_a_sound_one() {
     assert_eq!((cell.launches, cell.doubtful), (2, false));
     assert_eq!(cell.runs, [RunId(1), RunId(2)]);
     assert!(
-        view.groups[0]
-            .notes
-            .iter()
-            .any(|note| note == "Left out at C = 4 as flagged, disputed or estimated: run 3."),
+        view.groups[0].notes.iter().any(|note| note
+            == "Left out at C = 4 as flagged, disputed, estimated or mismatched: run 3."),
         "{:?}",
         view.groups[0].notes
     );
