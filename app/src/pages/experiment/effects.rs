@@ -67,7 +67,7 @@ pub(super) fn Effects(data: ExperimentData) -> impl IntoView {
                     </table>
                 </TableBox>
                 <p class="muted">
-                    "Of a full grid it is the mean over the levels of the other factors. A mean hides what two factors do together: the maps above show it."
+                    "Of a full grid it is the mean over the levels of the other factors. A mean hides what two factors do together; the figures of single configurations, above, show it."
                 </p>
             </section>
         </Show>

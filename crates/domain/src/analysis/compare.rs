@@ -128,12 +128,23 @@ fn class(runs: &[RunFacts], groups: &[Group<'_>], differences: &[Difference]) ->
     // Of a launch everything that was asked for is known.
     let all_launched = runs.iter().all(|run| run.summary.launch.is_some());
     let class = comparison::classify(differences, settings_known);
-    match class.kind {
-        ClassKind::Repeat if names_differ(runs) && !all_launched => ComparisonClass {
+    let hint = if all_launched {
+        None
+    } else if names_differ(runs) {
+        Some("the configurations' names do")
+    } else if addresses_differ(runs) {
+        Some("their addresses do")
+    } else {
+        None
+    };
+    match (class.kind, hint) {
+        (ClassKind::Repeat, Some(hint)) => ComparisonClass {
             kind: ClassKind::Confounded,
-            sentence: "Nothing that the servers tell of themselves differs, but the configurations' names do: something that cannot be seen from here, such as an environment variable, may.".to_owned(),
+            sentence: format!(
+                "Nothing that the servers tell of themselves differs, but {hint}: something that cannot be seen from here, such as an environment variable, may."
+            ),
         },
-        ClassKind::Repeat => match groups {
+        (ClassKind::Repeat, None) => match groups {
             [one] => ComparisonClass {
                 sentence: format!(
                     "{} {} of {}.",
@@ -145,7 +156,7 @@ fn class(runs: &[RunFacts], groups: &[Group<'_>], differences: &[Difference]) ->
             },
             _ => class,
         },
-        ClassKind::Confounded if settings_known => {
+        (ClassKind::Confounded, _) if settings_known => {
             comparison::one_at_a_time(&named(groups)).unwrap_or(class)
         }
         _ => class,
@@ -163,6 +174,12 @@ fn names_differ(runs: &[RunFacts]) -> bool {
     let mut names = runs.iter().map(|run| &run.summary.configuration);
     let first = names.next();
     names.any(|name| Some(name) != first)
+}
+
+fn addresses_differ(runs: &[RunFacts]) -> bool {
+    runs.iter()
+        .zip(runs.iter().skip(1))
+        .any(|(one, other)| groups::are_two_servers(&one.summary, &other.summary))
 }
 
 fn mixes_simulated(runs: &[RunFacts]) -> bool {

@@ -18,7 +18,8 @@ use crate::{
 };
 
 /// Runs that agree in name, workload and all that is known of model, hardware, engine
-/// and settings. There is at least one.
+/// and settings, and in their address where nothing tells what was started there. There
+/// is at least one.
 pub(super) struct Group<'a> {
     pub(super) name: String,
     first: &'a Column<'a>,
@@ -36,6 +37,15 @@ pub(super) struct Figure {
     pub(super) source: Option<Source>,
     /// Why no verdict may rest on it, if so.
     pub(super) objection: Option<&'static str>,
+}
+
+/// Were they measured at different addresses, and nothing more is known of what was
+/// started there? Then what they run with may differ, also under one name.
+pub(super) fn are_two_servers(one: &RunSummary, other: &RunSummary) -> bool {
+    let address = |run: &RunSummary| run.launch.is_none().then(|| run.endpoint.clone()).flatten();
+    address(one)
+        .zip(address(other))
+        .is_some_and(|(one, other)| one != other)
 }
 
 /// The configurations by their first runs, the baseline's first.
@@ -74,6 +84,7 @@ impl<'a> Group<'a> {
         let (ours, theirs) = (&self.first.run.summary, &column.run.summary);
         ours.configuration == theirs.configuration
             && ours.workload_hash == theirs.workload_hash
+            && !are_two_servers(ours, theirs)
             && self.first.print.agrees_with(&column.print)
     }
 

@@ -508,3 +508,31 @@ fn charts_are_of_configurations() {
         [84.0, 80.0]
     );
 }
+
+#[test]
+fn two_addresses_are_two_servers_also_under_one_name() {
+    let at = |id, address: &str| {
+        let mut facts = run(id, "SGLang", vec![single(0, 60.0)]);
+        facts.settings.insert("tp_size".to_owned(), "8".to_owned());
+        facts.summary.endpoint = Some(address.to_owned());
+        facts
+    };
+    let (one, other) = ("http://127.0.0.1:8000", "http://127.0.0.1:8001");
+    let apart = compare(&[at(1, one), at(2, other)]).expect("a comparison");
+    assert_eq!(apart.groups.len(), 2);
+    assert_eq!(apart.class.kind, ClassKind::Confounded);
+    let said = &apart.class.sentence;
+    assert!(said.contains("their addresses do"), "{said}");
+    let again = compare(&[at(1, one), at(2, one)]).expect("a comparison");
+    assert_eq!(again.groups.len(), 1);
+    assert_eq!(again.class.kind, ClassKind::Repeat);
+    // Of a launch it is known what was started, on whatever port.
+    let mut launched = [
+        launched(1, "SGLang", 1, vec![single(0, 60.0)]),
+        launched(2, "SGLang", 2, vec![single(0, 60.0)]),
+    ];
+    for (facts, address) in launched.iter_mut().zip([one, other]) {
+        facts.summary.endpoint = Some(address.to_owned());
+    }
+    assert_eq!(compare(&launched).expect("a comparison").groups.len(), 1);
+}
