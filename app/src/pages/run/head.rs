@@ -31,7 +31,7 @@ pub(super) fn Head(data: RunData) -> impl IntoView {
     let id = data.id;
     let configuration = data.summary(|summary| summary.configuration.clone());
     let state = data.state();
-    let source = data.summary(|summary| summary.source);
+    let source = data.summary(RunSummary::known_source);
     let engine = data.summary(engine_title);
     let model = data.summary(|summary| summary.model.clone());
     let stamp = data.summary(|summary| {
@@ -53,7 +53,7 @@ pub(super) fn Head(data: RunData) -> impl IntoView {
             </div>
             <p class="run-badges">
                 {move || view! { <StateBadge state=state.get()/> }}
-                {move || view! { <SourceBadge source=source.get()/> }}
+                {move || source.get().map(|source| view! { <SourceBadge source/> })}
                 {move || {
                     stamp
                         .get()

@@ -196,7 +196,7 @@ fn row(run: &RunSummary, shared: Shared) -> impl IntoView + use<> {
                     })}
             </td>
             <td>
-                <SourceBadge source=run.source/>
+                {run.known_source().map(|source| view! { <SourceBadge source/> })}
                 {run
                     .launch
                     .as_ref()

@@ -114,6 +114,16 @@ impl RunSummary {
         }
     }
 
+    /// Where its figures come from; none before it is known who answers, who may be a
+    /// stand-in.
+    #[must_use]
+    pub fn known_source(&self) -> Option<Source> {
+        let is_known = self.state.is_over()
+            || self.engine != EngineKind::Other
+            || self.engine_version.is_some();
+        is_known.then_some(self.source)
+    }
+
     /// Why what ran was not what its configuration promises, in a sentence. Such a run
     /// says nothing of that configuration, so no verdict may rest on it.
     #[must_use]
@@ -442,5 +452,25 @@ impl<C> RunView<C> {
             environment: self.environment,
             records: self.records,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Preset;
+
+    #[test]
+    fn nobody_is_called_measured_before_it_is_known_who_answers() {
+        let workload = Preset::Quick.workload();
+        let name = "a server".to_owned();
+        let mut run =
+            RunSummary::finished(RunId(1), name, Source::Measured, &workload, Timestamp(0));
+        assert_eq!(run.known_source(), Some(Source::Measured));
+        run.state = RunState::Running;
+        assert_eq!(run.known_source(), None);
+        run.engine = EngineKind::Sglang;
+        run.source = Source::Simulated;
+        assert_eq!(run.known_source(), Some(Source::Simulated));
     }
 }
