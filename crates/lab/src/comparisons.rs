@@ -66,8 +66,8 @@ impl Lab {
     ///
     /// # Errors
     /// As [`Lab::compare`], and [`LabError::Invalid`] for an overlong title, reason or
-    /// name, for a reason where there is nothing to override, or for a run that is not
-    /// over.
+    /// name, for a reason where there is nothing to override, for a run that is not
+    /// over, or with the words of `artefacts` where it has nothing to draw.
     pub async fn freeze(
         &self,
         actor: &Actor,
@@ -108,8 +108,8 @@ impl Lab {
         let document = canonical(&comparison)?;
         // Drawn from what will be read, not from what was written.
         let comparison = read(&document)?;
-        let drawn = artefacts(&comparison)
-            .map_err(|error| LabError::internal("drawing the comparison", error))?;
+        // What cannot be drawn is for whoever chose the runs to mend.
+        let drawn = artefacts(&comparison).map_err(LabError::Invalid)?;
         let mut slug = [0_u8; 16];
         getrandom::fill(&mut slug)
             .map_err(|error| LabError::internal("making an address", error))?;

@@ -6,7 +6,7 @@ use super::{
     design::MOST_CELLS,
     spec::{MOST_LAUNCHES_PER_CELL, MOST_TRIALS},
 };
-use crate::workload::WorkloadError;
+use crate::{text, workload::WorkloadError};
 
 /// Why an experiment cannot be planned. Each says cause and remedy.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -90,7 +90,8 @@ pub enum ExperimentError {
     Looks,
     /// Not a share.
     #[error(
-        "A smallest effect of {0} is not possible. Give a share above 0 and up to 0.5, such as 0.02 for 2 %."
+        "A smallest effect of {} is not possible. Give more than 0 % and at most 50 %, such as 2 %.",
+        text::percent(*.0)
     )]
     RelevantEffect(f64),
     /// Not a budget.

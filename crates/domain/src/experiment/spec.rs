@@ -192,12 +192,16 @@ mod tests {
     #[test]
     fn what_cannot_be_planned_is_refused() {
         type Spoil = fn(&mut ExperimentSpec);
-        let cases: [(Spoil, &str); 9] = [
+        let cases: [(Spoil, &str); 10] = [
             (|s| s.name = " ".to_owned(), "needs a name"),
             (|s| s.workload.levels.clear(), "load level"),
             (|s| s.launches_per_cell = 0, "0 launches"),
             (|s| s.launches_per_cell = 31, "31 launches"),
             (|s| s.relevant_effect = f64::NAN, "smallest effect"),
+            (
+                |s| s.relevant_effect = 0.75,
+                "smallest effect of 75 % is not possible. Give more than 0 % and at most 50 %",
+            ),
             (|s| s.budget.gpu_minutes = Some(0.0), "0 GPU minutes"),
             (
                 |s| s.early_stop = Some(EarlyStop { looks: vec![4] }),
