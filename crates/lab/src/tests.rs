@@ -387,15 +387,12 @@ async fn what_cannot_be_compared_or_frozen_says_why(pool: PgPool) {
             &CompareQuery { runs },
             "",
             &OverrideForm::default(),
-            |_| Err("no ink".to_owned()),
+            |_| Err("There is nothing to draw.".to_owned()),
         )
         .await
-        .expect_err("a fault");
-    assert_eq!(failing.status(), 500);
-    assert!(
-        !failing.to_string().contains("no ink"),
-        "causes stay inside"
-    );
+        .expect_err("a refusal");
+    assert_eq!(failing.status(), 422);
+    assert_eq!(failing.to_string(), "There is nothing to draw.");
     let stored: i64 = sqlx::query_scalar("SELECT count(*) FROM comparisons")
         .fetch_one(&pool)
         .await

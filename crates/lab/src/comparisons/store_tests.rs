@@ -58,25 +58,6 @@ async fn freeze(lab: &Lab, runs: &[RunId], signed: &OverrideForm) -> Result<Comp
 }
 
 #[sqlx::test(migrator = "crate::MIGRATOR")]
-async fn what_cannot_be_drawn_is_refused_in_its_own_words(pool: PgPool) {
-    let folder = folder();
-    let lab = lab(&pool, &folder).await;
-    let query = CompareQuery {
-        runs: vec![
-            imported(&lab, "a", 60.0).await,
-            imported(&lab, "b", 66.0).await,
-        ],
-    };
-    let nothing = |_: &FrozenComparison| Err("There is nothing to draw.".to_owned());
-    let refused = lab
-        .freeze(ME, &query, "", &OverrideForm::default(), nothing)
-        .await
-        .expect_err("refused");
-    assert_eq!(refused.status(), 422);
-    assert_eq!(refused.to_string(), "There is nothing to draw.");
-}
-
-#[sqlx::test(migrator = "crate::MIGRATOR")]
 async fn an_override_is_signed_and_frozen(pool: PgPool) {
     let folder = folder();
     let lab = lab(&pool, &folder).await;
